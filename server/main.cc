@@ -33,7 +33,6 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

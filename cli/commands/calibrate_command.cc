@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/input/input_files.h"
@@ -27,7 +26,6 @@
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"

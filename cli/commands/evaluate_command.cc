@@ -28,7 +28,6 @@
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"

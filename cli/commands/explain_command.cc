@@ -17,7 +17,6 @@
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/explain.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 

@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "cli/input/input_files.h"
 #include "cli/program/program.h"
@@ -14,9 +13,7 @@
 #include "server/process/exit_code.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

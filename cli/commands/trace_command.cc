@@ -13,9 +13,7 @@
 #include "server/process/exit_code.h"
 #include "server/tuner/answers/timeline.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

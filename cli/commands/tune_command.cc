@@ -23,9 +23,7 @@
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -19,10 +19,8 @@
 #include "search_space/spec/model.h"
 #include "server/convert/convert.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

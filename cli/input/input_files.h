@@ -12,7 +12,6 @@
 #include "meshwright/v1/service.pb.h"
 #include "search_space/base/status.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"

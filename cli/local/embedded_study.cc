@@ -22,7 +22,6 @@
 #include "server/engine/wall_clock.h"
 #include "server/launchers/launchers.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 

@@ -13,7 +13,6 @@
 #include "recorder/records.h"
 #include "server/engine/stored_trials.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 

@@ -38,7 +38,7 @@ namespace meshwright {
 // `already_found` holds the mistakes that reading the JSON has shown (proto/json/json.h). Only one
 // mistake per field is kept.
 
-// Returns also UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if the cluster has several pools.
+// Also returns UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if the cluster has several pools.
 absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
                                        std::vector<FieldViolation> already_found = {});
 absl::StatusOr<ResolvedCase> FromWire(const v1::EvaluateCase& evaluate_case,

@@ -17,11 +17,10 @@
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
-#include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_run.h"
@@ -211,19 +210,13 @@ void ReadTrialBudget(const MessageReader& in, TrialBudget& budget) {
   }
 }
 
-// Returns true for a known launcher that runs no jobs.
-bool IsReplay(const TrialRequest& trials) {
-  const LauncherFacts* const launcher = FindLauncher(trials.launcher);
-  return launcher != nullptr && !launcher->runs_jobs;
-}
-
 void ReadRepeats(const MessageReader& in, TrialRequest& trials) {
   const std::optional<int> confirmed = in.Int("confirm_plans");
   trials.repeats = {.interleaves_baseline = in.Bool("interleave_baseline").value_or(false),
                     .confirmed_plans = confirmed.value_or(0)};
   if (confirmed.has_value()) in.RequirePositive("confirm_plans", *confirmed);
   const auto refuse = [&](std::string_view field, bool is_stated) {
-    if (!is_stated || !IsReplay(trials)) return;
+    if (!is_stated || RunsJobs(trials.launcher)) return;
     in.Add(field, fmt::format("stated; must be absent: launcher {} has only one time for a plan",
                               trials.launcher));
   };
@@ -267,10 +260,11 @@ void CheckOptions(const MessageReader& job, const JobTemplate& stated,
              "it shows a job its devices itself");
     }
   }
-  if (launcher.takes_kubernetes && !stated.kubernetes.has_value()) {
+  if (launcher.needs_kubernetes_options && !stated.kubernetes.has_value()) {
     job.Add("kubernetes", fmt::format("missing; required with launcher {}", launcher.name));
   }
-  if (!launcher.takes_kubernetes && stated.kubernetes.has_value()) refuse("kubernetes", "stated");
+  if (!launcher.needs_kubernetes_options && stated.kubernetes.has_value())
+    refuse("kubernetes", "stated");
 }
 
 // Reads the job, which some launchers need and others do not use.
@@ -306,7 +300,7 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
     stated->AddWordMistake("launcher", trials.launcher, Listed(LauncherNames()));
   }
   trials.replay = ReadReplay(*stated);
-  if (IsReplay(trials)) {
+  if (!RunsJobs(trials.launcher)) {
     if (trials.replay.empty() && !stated->HasMistakes("replay")) {
       stated->Add("replay", fmt::format("missing; launcher {} needs at least one measured plan",
                                         trials.launcher));
@@ -336,17 +330,19 @@ std::string PartOf(const std::string& field) {
   return field.substr(0, row_end == std::string::npos ? field.find('.') : row_end + 1);
 }
 
-// Resolves a request whose question was read whole, and adds the mistakes of its plans. A part that
-// was not read whole is spared: the complaint might be about the default that replaced a mistake.
-absl::StatusOr<ResolvedStudy> Resolve(StudyRequest request, const Knowledge& knowledge,
-                                      const MessageReader& in) {
-  absl::StatusOr<ResolvedStudy> study = ResolveStudy(std::move(request), knowledge);
-  std::vector<FieldViolation> found = FieldViolations(study.status());
+// Adds the mistakes that resolving has found. A part that was not read whole is spared: the
+// complaint might be about the default that replaced a mistake.
+void AddMistakes(const absl::Status& resolved, const MessageReader& in) {
+  std::vector<FieldViolation> found = FieldViolations(resolved);
   std::erase_if(found, [&](const FieldViolation& violation) {
     return in.HasMistakes(PartOf(violation.field));
   });
   for (FieldViolation& violation : found) in.Add(violation.field, std::move(violation.description));
-  return study;
+}
+
+// Returns true if the question of a message was read without a mistake.
+bool IsQuestionWhole(const MessageReader& in) {
+  return !in.HasMistakes("model") && !in.HasMistakes("workload") && !in.HasMistakes("cluster");
 }
 
 }  // namespace
@@ -399,8 +395,7 @@ absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Kno
   StudyRequest study;
   const absl::StatusOr<ModelSpec> model = ReadModelOrConfig(in);
   study.question = ReadQuestion(in, model.ok() ? std::optional(*model) : std::nullopt, knowledge);
-  const bool is_question_whole = model.ok() && !in.HasMistakes("model") &&
-                                 !in.HasMistakes("workload") && !in.HasMistakes("cluster");
+  const bool is_question_whole = model.ok() && IsQuestionWhole(in);
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
   study.history = ReadHistory(in, knowledge);
@@ -409,12 +404,15 @@ absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Kno
     in.Add("history_sequence", fmt::format("{}; must be >= 0", *study.history_sequence));
   }
   ReadTrials(in, study);
-  absl::StatusOr<ResolvedStudy> resolved = absl::InternalError("not resolved");
-  if (is_question_whole) resolved = Resolve(std::move(study), knowledge, in);
-  const absl::Status found = FoundStatus(already_found);
-  // If only the model is wrong, the error keeps its own reason, UNKNOWN_MODEL_FAMILY.
-  const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());
-  if (!found.ok()) return is_model_only && !model.ok() ? model.status() : found;
+  if (!is_question_whole) {
+    const absl::Status found = FoundStatus(already_found);
+    // If only the model is wrong, the error keeps its own reason, UNKNOWN_MODEL_FAMILY.
+    const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());
+    return is_model_only && !model.ok() ? model.status() : found;
+  }
+  absl::StatusOr<ResolvedStudy> resolved = ResolveStudy(std::move(study), knowledge);
+  AddMistakes(resolved.status(), in);
+  RETURN_IF_ERROR(FoundStatus(already_found));
   return resolved;
 }
 
@@ -428,8 +426,11 @@ absl::StatusOr<ResolvedCase> FromWire(const v1::EvaluateCase& evaluate_case,
   EvaluateRequest request;
   request.question = ReadQuestion(in, resolver.knowledge());
   request.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
+  if (!IsQuestionWhole(in)) return FoundStatus(already_found);
+  absl::StatusOr<ResolvedCase> resolved = ResolveCase(request, resolver);
+  AddMistakes(resolved.status(), in);
   RETURN_IF_ERROR(FoundStatus(already_found));
-  return ResolveCase(request, resolver);
+  return resolved;
 }
 
 absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,

@@ -2,8 +2,6 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include <utility>
-
 #include "proto/json/json.h"
 #include "recorder/records.h"
 #include "search_space/base/status.h"

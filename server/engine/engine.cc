@@ -31,6 +31,7 @@
 #include "server/engine/wall_clock.h"
 #include "server/process/owner.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {

@@ -17,7 +17,6 @@
 #include "server/engine/study_codec.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "estimator/model/analytic_model.h"

@@ -94,8 +94,8 @@ absl::Status Requeue(Recorder& recorder, const std::string& id, const std::strin
       {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
   if (!study.ok()) return study.status();
   // If the request cannot be read, the study fails later, when the request is read again.
-  const auto asked = codec.decode_request(study->question);
-  studies.Push(id, asked.ok() ? LaneOf(asked->request) : Lane::kSearches);
+  const auto resolved = codec.decode_request(study->question);
+  studies.Push(id, resolved.ok() ? LaneOf(resolved->request) : Lane::kSearches);
   return absl::OkStatus();
 }
 

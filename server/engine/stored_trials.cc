@@ -19,7 +19,7 @@
 #include "server/engine/measurement.h"
 #include "server/engine/saving.h"
 #include "server/engine/wall_clock.h"
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/attempt_journal.h"

@@ -8,8 +8,7 @@
 #include <cstdint>
 #include <random>
 
-#include "server/tuner/question/launcher.h"
-#include "server/tuner/question/trial.h"
+#include "server/tuner/question/launcher_facts.h"
 
 namespace meshwright {
 namespace {

@@ -1,8 +1,7 @@
 #include "server/engine/study_queue.h"
 
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/question/trial.h"
 
 namespace meshwright {
 

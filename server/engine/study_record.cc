@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "search_space/base/status.h"
@@ -13,13 +12,10 @@
 #include "search_space/spec/plan.h"
 #include "server/engine/measurement.h"
 #include "server/engine/wall_clock.h"
-#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
-#include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
 namespace {

@@ -10,11 +10,8 @@
 #include "recorder/history_records.h"
 #include "recorder/records.h"
 #include "server/engine/study_codec.h"
-#include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 

@@ -15,7 +15,7 @@
 namespace meshwright {
 
 // How a launcher runs jobs. What else the product knows of it is a row of Launchers()
-// (server/tuner/question/launcher.h).
+// (server/tuner/question/launcher_facts.h).
 struct JobEngineRow {
   std::string_view launcher;
   Seconds poll_interval = Seconds(0);  // unless the request states one

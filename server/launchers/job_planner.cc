@@ -13,7 +13,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "server/launchers/job_engines.h"
-#include "server/launchers/job_environment.h"
+#include "server/launchers/jobs/job_environment.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/job_template.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,7 +11,6 @@
 
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
-#include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
 #include "server/launchers/job_engines.h"
 #include "server/launchers/job_planner.h"

@@ -1,6 +1,5 @@
 #include "server/launchers/launchers.h"
 
-#include <memory>
 #include <utility>
 
 #include "search_space/base/status.h"
@@ -10,14 +9,11 @@
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/launcher.h"
-#include "server/tuner/question/problem.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
-#include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/search/search_plan.h"
 #include "server/tuner/trials/trial_study.h"
 
 namespace meshwright {

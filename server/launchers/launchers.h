@@ -2,11 +2,9 @@
 
 #include "absl/status/statusor.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 

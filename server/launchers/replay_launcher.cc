@@ -1,7 +1,6 @@
 #include "server/launchers/replay_launcher.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "search_space/base/median.h"
 #include "search_space/base/status.h"

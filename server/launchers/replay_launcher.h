@@ -2,15 +2,12 @@
 
 #include <deque>
 #include <map>
-#include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/launcher.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 
 namespace meshwright {
 namespace {
@@ -28,20 +28,6 @@ TEST(JobEnginesTest, HaveWhatAStudyNeeds) {
     EXPECT_GT(row.lost_limit, Seconds(0));
     EXPECT_NE(row.open, nullptr);
   }
-}
-
-TEST(LaunchersTest, AreFoundByName) {
-  for (const LauncherFacts& launcher : Launchers()) {
-    ASSERT_NE(FindLauncher(launcher.name), nullptr) << launcher.name;
-    EXPECT_EQ(FindLauncher(launcher.name)->name, launcher.name);
-    // A launcher that runs elsewhere says how its jobs' memory is limited.
-    EXPECT_EQ(launcher.memory_advice.empty(), launcher.runs_here || !launcher.runs_jobs)
-        << launcher.name;
-  }
-  EXPECT_EQ(FindLauncher("pbs"), nullptr);
-  EXPECT_TRUE(RunsJobs("pbs"));
-  EXPECT_FALSE(RunsJobs(kReplayLauncher));
-  EXPECT_TRUE(RunsJobs(kLocalLauncher));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include "server/launchers/launchers.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/answers/run_study.h"
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"

@@ -62,7 +62,8 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ recorder estimator/ server/tuner/ server/process"},
     {.path = "server/launchers/jobs", .may_use = "search_space/ server/tuner/"},
     {.path = "server/launchers/local",
-     .may_use = "search_space/base server/process server/launchers/jobs"},
+     .may_use = "search_space/base search_space/spec server/tuner/question server/process "
+                "server/launchers/jobs"},
     {.path = "server/launchers/slurm",
      .may_use = "search_space/base server/process server/launchers/jobs"},
     {.path = "server/launchers/kubernetes",
@@ -175,17 +176,27 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "benchmark/", .folders = "", .reason = "only in bench/"},
 };
 
-// Returns true for "estimator/terms/tp.cc" inside "estimator", but not for "estimator_x/y.cc".
+// The calls that resolve what a user or a store has stated.
 constexpr CallRule kCalls[] = {
     {"ResolveProblem(",
      "server/tuner/question server/engine server/plugins server/plugins/conformance",
      "a request is resolved at the edge (server/convert), and rows of the store where they are "
      "read"},
-    // An answer may also ask other questions: another precision, or another number of nodes.
+    // An answer may also ask other questions: another precision, another number of nodes, or
+    // another fact of the framework.
     {"ResolveStudy(", "server/tuner/question server/tuner/answers server/convert",
      "a request is resolved at the edge (server/convert)"},
+    {"ResolveCase(", "server/tuner/question server/tuner/answers server/convert",
+     "a case is resolved at the edge (server/convert)"},
+    // Runs are resolved again under the facts of the question that they teach. Jobs are also made
+    // of plans that nobody stated.
+    {"ResolvePlan(",
+     "server/tuner/question server/tuner/learning server/engine server/launchers server/plugins "
+     "server/convert",
+     "a plan is resolved at the edge (server/convert)"},
 };
 
+// Returns true for "estimator/terms/tp.cc" inside "estimator", but not for "estimator_x/y.cc".
 bool IsInside(std::string_view path, std::string_view folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }

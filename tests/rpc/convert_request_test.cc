@@ -395,6 +395,26 @@ TEST(ConvertRequestTest, PlansThatTheQuestionDoesNotAllowAreNamedWithAllOtherMis
       testing::Contains(Field(&FieldViolation::field, StartsWith("trials.replay[1]"))).Times(1));
 }
 
+TEST(ConvertRequestTest, PlansOfABrokenQuestionAreNotBlamed) {
+  const auto read = Read(R"({"baseline": {"tensor_parallel": 3}, "workload": {"sequence_length": 1},
+      "model": {"layer_count": 4, "hidden_size": 512, "ffn_hidden_size": 2048, "mlp": "gelu",
+                "attention_head_count": 8, "vocab_size": 32000, "norm": "layernorm"},
+      "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]}})");
+  EXPECT_THAT(FieldViolations(read.status()),
+              ElementsAre(Field(&FieldViolation::field, "workload.global_batch_size")));
+}
+
+TEST(ConvertRequestTest, APlanThatTheQuestionDoesNotAllowIsNamedWithAllMistakesOfItsCase) {
+  v1::EvaluateCase wire;
+  auto mistakes = ParseJson(
+      std::string("{") + kQuestion + R"(, "plan": {"tensor_parallel": 3}, "colour": "red"})", "",
+      wire);
+  QuestionResolver resolver(Known());
+  EXPECT_THAT(FieldViolations(FromWire(wire, resolver, std::move(mistakes)).status()),
+              AllOf(Contains(Field(&FieldViolation::field, "colour")),
+                    Contains(Field(&FieldViolation::field, StartsWith("plan.")))));
+}
+
 TEST(ConvertRequestTest, KubernetesIsOfItsLauncherAlone) {
   const auto fields = [](const std::string& launcher, const std::string& job) {
     const auto read = Read(WithQuestion(fmt::format(

@@ -18,7 +18,7 @@
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/kubernetes_options.h"
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"

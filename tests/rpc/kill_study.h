@@ -5,7 +5,7 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/answers/run_study.h"
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"

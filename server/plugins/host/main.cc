@@ -57,8 +57,8 @@ Flags ReadFlags(int argc, char** argv) {
   return flags;
 }
 
-// Reads a number of which none may be absent or wrong, because a program without one of its limits
-// would not be confined.
+// Reads a number that must be stated, because a program without one of its limits would not be
+// confined.
 absl::StatusOr<std::int64_t> Number(const Flags& flags, std::string_view name) {
   const auto found = flags.values.find(name);
   if (found == flags.values.end()) {

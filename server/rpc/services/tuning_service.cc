@@ -17,7 +17,6 @@
 #include "server/rpc/services/services.h"
 #include "server/rpc/services/watch.h"
 #include "server/tuner/question/resolved_study.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -4,7 +4,6 @@
 #include "estimator/model/analytic_model.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/prepared_question.h"
-#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/search/search_plan.h"
 

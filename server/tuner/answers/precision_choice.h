@@ -8,7 +8,6 @@
 #include "search_space/spec/choices.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"

@@ -15,7 +15,6 @@
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"

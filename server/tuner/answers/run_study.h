@@ -7,11 +7,9 @@
 #include "search_space/base/units.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 

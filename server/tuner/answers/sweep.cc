@@ -178,6 +178,7 @@ absl::StatusOr<std::vector<PreparedQuestion>> PrepareSizes(const StudyRequest& r
   std::vector<PreparedQuestion> questions;
   for (const int nodes : node_counts) {
     StudyRequest own = request;
+    own.baseline.reset();  // a sweep has none, and it might be illegal for another size
     for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
     ASSIGN_OR_RETURN(ResolvedStudy study, ResolveStudy(std::move(own), knowledge));
     ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(std::move(study), knowledge, source));

@@ -5,7 +5,6 @@
 #include "absl/status/statusor.h"
 #include "estimator/model/analytic_model.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 

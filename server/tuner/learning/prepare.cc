@@ -36,7 +36,8 @@ const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& questio
                                                          const Problem& problem) {
   if (question_ != question) {
     absl::StatusOr<PreparedQuestion> prepared =
-        Prepare({.request = {.history = history_}, .problem = problem}, knowledge_, source_);
+        Prepare({.request = {.question = question, .history = history_}, .problem = problem},
+                knowledge_, source_);
     if (prepared.ok()) {
       learnt_ = std::move(prepared->learnt);
     } else {

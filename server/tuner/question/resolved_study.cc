@@ -1,6 +1,7 @@
 #include "server/tuner/question/resolved_study.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,8 +10,8 @@
 #include <utility>
 
 #include "search_space/base/status.h"
-#include "search_space/spec/cluster.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/trial.h"
 
 namespace meshwright {
@@ -39,6 +40,12 @@ absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge
   ResolvedStudy study;
   if (request.baseline.has_value()) study.baseline = resolve(*request.baseline, "baseline");
   if (request.trials.has_value()) {
+    const std::string& launcher = request.trials->launcher;
+    if (FindLauncher(launcher) == nullptr) {
+      found.push_back({.field = "trials.launcher",
+                       .description = fmt::format("'{}'; must be one of {}", launcher,
+                                                  fmt::join(LauncherNames(), ", "))});
+    }
     const std::vector<MeasuredPlan>& rows = request.trials->replay;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       study.replay.push_back(resolve(rows[i].plan, fmt::format("trials.replay[{}].plan", i)).plan);

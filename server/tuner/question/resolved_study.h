@@ -23,7 +23,8 @@ struct ResolvedStudy {
 };
 
 // Resolves a request. Returns INVALID_ARGUMENT with every bad field of the question or else of all
-// its plans, and UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if there are several pools.
+// its plans and of its launcher, and UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if there are
+// several pools.
 absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge& knowledge);
 
 // A question and one plan for it, resolved once.

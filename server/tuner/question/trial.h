@@ -11,7 +11,6 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/job_template.h"
-#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 
@@ -82,7 +81,7 @@ struct TrialRepeats {
 };
 
 struct TrialRequest {
-  std::string launcher = {};              // one of Launchers() (launcher.h)
+  std::string launcher = {};              // one of Launchers() (launcher_facts.h)
   std::vector<MeasuredPlan> replay = {};  // for a launcher that runs no jobs
   std::optional<JobTemplate> job = {};    // for the other launchers
   TrialBudget budget = {};

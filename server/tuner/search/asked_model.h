@@ -9,7 +9,6 @@
 
 #include "search_space/spec/estimate.h"
 #include "server/tuner/learning/calibrate.h"
-#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"

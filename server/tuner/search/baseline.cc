@@ -1,7 +1,6 @@
 #include "server/tuner/search/baseline.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "search_space/base/status.h"
 #include "search_space/space/space.h"
@@ -10,7 +9,6 @@
 #include "search_space/spec/estimate.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/study_answer.h"
-#include "server/tuner/question/study_request.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {

@@ -8,7 +8,6 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 

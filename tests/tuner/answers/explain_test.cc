@@ -195,6 +195,15 @@ TEST(SweepTest, Front) {
   EXPECT_FALSE(sweep.points.front().is_on_front);
 }
 
+// The baseline is legal on one node only. A sweep compares nothing with it.
+TEST(SweepTest, TakesNoBaseline) {
+  const StudyRequest request = {.question = TinyQuestion(),
+                                .baseline = PlanRequest{.data_parallel = 4}};
+  const auto sweep = RunSweep(request, {1, 2}, {0}, Known(), {});
+  ASSERT_TRUE(sweep.ok()) << sweep.status();
+  EXPECT_EQ(sweep->points.size(), 2u);
+}
+
 TEST(SweepTest, MistakesAreNamed) {
   const auto sweep = RunSweep({.question = TinyQuestion()}, {0, 2}, {0, 1}, Known(), {});
   const std::vector<FieldViolation> violations = FieldViolations(sweep.status());

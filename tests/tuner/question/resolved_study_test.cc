@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/question_resolver.h"
 #include "tests/tuner/questions.h"
 
@@ -61,6 +61,12 @@ TEST(ResolveStudyTest, NamesTheMistakesOfAllPlans) {
       testing::AllOf(testing::Contains(testing::StartsWith("baseline.")),
                      testing::Contains(testing::StartsWith("trials.replay[1].plan.")),
                      testing::Not(testing::Contains(testing::StartsWith("trials.replay[0]")))));
+}
+
+TEST(ResolveStudyTest, NamesAnUnknownLauncher) {
+  StudyRequest request = Asked();
+  request.trials->launcher = "pbs";
+  EXPECT_THAT(Fields(ResolveStudy(request, Known()).status()), ElementsAre("trials.launcher"));
 }
 
 TEST(ResolveStudyTest, NamesTheMistakesOfTheQuestion) {

@@ -1,4 +1,4 @@
-#include "server/tuner/question/launcher.h"
+#include "server/tuner/question/launcher_facts.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ constexpr LauncherFacts kLaunchers[] = {
      .memory_advice = "give Slurm the engine flag --mem or --mem-per-cpu"},
     // A job's name may have 52 characters, and "-t<trial>-a<attempt>" takes up to 12 of them.
     {.name = kKubernetesLauncher,
-     .takes_kubernetes = true,
+     .needs_kubernetes_options = true,
      .memory_advice = "set the resources of the Kubernetes job template",
      .longest_study_id = 40},
 };

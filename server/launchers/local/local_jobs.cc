@@ -1,4 +1,4 @@
-#include "server/launchers/local_jobs.h"
+#include "server/launchers/local/local_jobs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "server/launchers/job_environment.h"
+#include "server/launchers/jobs/job_environment.h"
 
 namespace meshwright {
 namespace {

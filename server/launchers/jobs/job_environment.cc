@@ -1,4 +1,4 @@
-#include "server/launchers/job_environment.h"
+#include "server/launchers/jobs/job_environment.h"
 
 #include <cstddef>
 #include <cstdlib>

@@ -19,9 +19,9 @@ struct LauncherFacts {
   std::string_view name;
   bool runs_jobs = true;  // false: measured rows of the request stand in for a cluster
   bool takes_engine_flags = false;
-  bool takes_kubernetes = false;  // the request must have the options of a Kubernetes cluster
-  // True if jobs run on this machine, and so take its slots, a limit of their memory and the
-  // variable for visible devices.
+  bool needs_kubernetes_options = false;
+  // True if jobs run on this machine. Only these may state slots_folder, memory_limit_bytes and
+  // visible_devices_variable.
   bool runs_here = false;
   std::string_view memory_advice = {};  // how to limit memory if it does not run here
   // Characters in an id of a study, which jobs are named after.
