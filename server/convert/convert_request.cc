@@ -171,7 +171,7 @@ void CheckRan(const MessageReader& in, QuestionResolver& resolver, HistoryRow& r
   }
 }
 
-// Resolve checks if the plans are legal for the question.
+// ResolveStudy checks if the plans are legal for the question.
 std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
   std::vector<MeasuredPlan> rows;
   const std::vector<MessageReader> children = in.Children("replay");
@@ -263,8 +263,9 @@ void CheckOptions(const MessageReader& job, const JobTemplate& stated,
   if (launcher.needs_kubernetes_options && !stated.kubernetes.has_value()) {
     job.Add("kubernetes", fmt::format("missing; required with launcher {}", launcher.name));
   }
-  if (!launcher.needs_kubernetes_options && stated.kubernetes.has_value())
+  if (!launcher.needs_kubernetes_options && stated.kubernetes.has_value()) {
     refuse("kubernetes", "stated");
+  }
 }
 
 // Reads the job, which some launchers need and others do not use.

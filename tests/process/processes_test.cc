@@ -1,4 +1,4 @@
-// What tests rely on to see processes come and go.
+// Tests the helpers by which other tests see processes come and go.
 #include "tests/files/processes.h"
 
 #include <gmock/gmock.h>

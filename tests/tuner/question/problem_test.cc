@@ -15,6 +15,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
+#include "tests/tuner/fields.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -27,13 +28,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-std::vector<std::string> Fields(const absl::Status& status) {
-  std::vector<std::string> fields;
-  for (const FieldViolation& violation : FieldViolations(status)) fields.push_back(violation.field);
-  return fields;
-}
-
-std::vector<std::string> Fields(const std::vector<AppliedDefault>& defaults) {
+std::vector<std::string> DefaultedFields(const std::vector<AppliedDefault>& defaults) {
   std::vector<std::string> fields;
   fields.reserve(defaults.size());
   for (const AppliedDefault& applied : defaults) fields.push_back(applied.field);
@@ -159,7 +154,7 @@ TEST(ResolveProblemTest, FactsThatCannotBe) {
 
 TEST(ResolveProblemTest, KeepsWhatIsStated) {
   const Problem problem = Resolved(FullQuestion());
-  EXPECT_THAT(Fields(problem.applied_defaults), IsEmpty());
+  EXPECT_THAT(DefaultedFields(problem.applied_defaults), IsEmpty());
   // A stated field that has no term in the cost model is reported, not dropped.
   EXPECT_THAT(problem.warnings,
               testing::ElementsAre(testing::HasSubstr("fat_tree"),
@@ -217,7 +212,7 @@ TEST(ResolveProblemTest, AppliesAndEchoesDefaults) {
                   {"workload.framework.name", "generic", "no framework stated"},
               }));
   // A dense model in bf16 takes no recipe and no grouped kernel, and one pool no link to another.
-  EXPECT_THAT(Fields(problem.applied_defaults),
+  EXPECT_THAT(DefaultedFields(problem.applied_defaults),
               testing::Not(testing::AnyOf(Contains(HasSubstr("fp8_recipe")),
                                           Contains(HasSubstr("grouped_gemm")),
                                           Contains(HasSubstr("inter_pool")))));
@@ -228,7 +223,7 @@ TEST(ResolveProblemTest, EchoesNoDefaultTwice) {
   question.model = TinyExperts();
   question.cluster.pools.push_back(Nodes(1, 4));
   question.cluster.pools.back().name = "b";
-  std::vector<std::string> fields = Fields(Resolved(question).applied_defaults);
+  std::vector<std::string> fields = DefaultedFields(Resolved(question).applied_defaults);
   EXPECT_THAT(fields,
               testing::IsSupersetOf({"workload.grouped_gemm", "cluster.inter_pool.latency_seconds",
                                      "cluster.pools[1].memory_capacity_bytes"}));
@@ -378,7 +373,8 @@ TEST(ResolvePlanTest, AppliesAndEchoesDefaults) {
                   {"plan.recompute.granularity", "none", "plan default"},
                   {"plan.layers_per_stage", "2 2", "framework profile generic"},
               }));
-  EXPECT_THAT(Fields(resolved->applied_defaults), testing::Not(Contains("plan.pipeline_parallel")));
+  EXPECT_THAT(DefaultedFields(resolved->applied_defaults),
+              testing::Not(Contains("plan.pipeline_parallel")));
 }
 
 TEST(ResolvePlanTest, VirtualStagesInterleave) {
@@ -403,7 +399,7 @@ TEST(ResolvePlanTest, AStatedPlanComesBackUnchanged) {
   const auto resolved = ResolvePlan(StatedPlan(plan), problem, "plan");
   ASSERT_TRUE(resolved.ok()) << resolved.status();
   EXPECT_EQ(resolved->plan, plan);
-  EXPECT_THAT(Fields(resolved->applied_defaults), IsEmpty());
+  EXPECT_THAT(DefaultedFields(resolved->applied_defaults), IsEmpty());
 }
 
 TEST(ResolvePlanTest, ActivationOffloadComesBackUnchanged) {

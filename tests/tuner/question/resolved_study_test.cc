@@ -9,6 +9,7 @@
 #include "search_space/base/status.h"
 #include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/question_resolver.h"
+#include "tests/tuner/fields.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -16,12 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-std::vector<std::string> Fields(const absl::Status& status) {
-  std::vector<std::string> fields;
-  for (const FieldViolation& violation : FieldViolations(status)) fields.push_back(violation.field);
-  return fields;
-}
 
 // TinyQuestion has four devices.
 StudyRequest Asked() {
