@@ -1,10 +1,16 @@
 #include "server/process/owner.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <fstream>
-#include <optional>
+#include <array>
+#include <cerrno>
 #include <sstream>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/process/descriptor.h"
 
 namespace meshwright {
 namespace {
@@ -14,22 +20,33 @@ struct Process {
   std::string start_time = {};
 };
 
-// Reads /proc/<name>/stat. Returns nullopt for a process that has ended.
-std::optional<Process> ReadProcess(std::string_view name) {
-  std::ifstream file(fmt::format("/proc/{}/stat", name));
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
+// Reads the beginning of /proc/<name>/stat, in which all the fields used here are. Returns
+// NOT_FOUND if there is no such process.
+absl::StatusOr<std::string> ReadStat(std::string_view name) {
+  const std::string path = fmt::format("/proc/{}/stat", name);
+  const FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return absl::ErrnoToStatus(errno, path);
+  std::array<char, 1024> text = {};
+  const ssize_t size = read(file.number(), text.data(), text.size());
+  if (size < 0) return absl::ErrnoToStatus(errno, path);  // ESRCH is NOT_FOUND as well
+  return std::string(text.data(), static_cast<std::size_t>(size));
+}
+
+// Returns NOT_FOUND for a process that has ended, and another error if it cannot be told.
+absl::StatusOr<Process> ReadProcess(std::string_view name) {
+  const absl::StatusOr<std::string> line = ReadStat(name);
+  if (!line.ok()) return line.status();
   // Field 2 is the program's name in parentheses and may itself hold blanks and parentheses.
-  const std::size_t end_of_name = line.rfind(')');
-  if (end_of_name == std::string::npos) return std::nullopt;
-  Process process = {.pid = line.substr(0, line.find(' '))};
-  std::istringstream rest(line.substr(end_of_name + 1));
+  const std::size_t end_of_name = line->rfind(')');
+  if (end_of_name == std::string::npos) return absl::DataLossError(*line);
+  Process process = {.pid = line->substr(0, line->find(' '))};
+  std::istringstream rest(line->substr(end_of_name + 1));
   std::string state;
   rest >> state;  // field 3
   // A zombie has ended, but its parent has not reaped it yet.
-  if (state == "Z" || state == "X") return std::nullopt;
+  if (state == "Z" || state == "X") return absl::NotFoundError("the process has ended");
   for (int field = 4; field <= 22; ++field) {
-    if (!(rest >> process.start_time)) return std::nullopt;
+    if (!(rest >> process.start_time)) return absl::DataLossError(*line);
   }
   return process;
 }
@@ -48,7 +65,8 @@ bool IsAlive(std::string_view owner) {
   // Only digits are allowed, because the text becomes part of a path.
   if (pid.find_first_not_of("0123456789") != std::string_view::npos) return false;
   const auto process = ReadProcess(pid);
-  return process.has_value() && process->start_time == owner.substr(colon + 1);
+  if (!process.ok()) return !absl::IsNotFound(process.status());
+  return process->start_time == owner.substr(colon + 1);
 }
 
 }  // namespace meshwright

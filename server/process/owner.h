@@ -10,8 +10,9 @@ namespace meshwright {
 // later one with the same pid.
 std::string OwnOwner();
 
-// Returns true if the process with this name still runs on this machine. Returns false for any
-// other text.
+// Returns true if the process with this name still runs on this machine, and also if that cannot be
+// found out, as when there are no more file descriptors: what belongs to a process that may be
+// running must not be taken from it. Returns false for any other text.
 bool IsAlive(std::string_view owner);
 
 }  // namespace meshwright

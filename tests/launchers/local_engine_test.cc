@@ -97,14 +97,16 @@ TEST_P(LocalEngineTest, CancelledWhileItWaits) {
   first.processes_per_node = kSlots;
   const JobSpec second = Script("true");
   ASSERT_TRUE(engine_->Submit(first).ok());
-  Until(JobState::kRunning, first);
+  const JobStatus running = Until(JobState::kRunning, first);
+  ASSERT_EQ(running.state, JobState::kRunning) << running.reason << "\n" << Output(first);
   ASSERT_TRUE(engine_->Submit(second).ok());
   EXPECT_TRUE(engine_->Cancel(HandleOf(second)).ok());
   const JobStatus cancelled = Until(JobState::kEnded, second);
   EXPECT_EQ(cancelled.end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_FALSE(cancelled.run_time.has_value());
   EXPECT_TRUE(engine_->Cancel(HandleOf(first)).ok());
-  Until(JobState::kEnded, first);
+  const JobStatus ended = Until(JobState::kEnded, first);
+  EXPECT_EQ(ended.end, (JobEnd{.kind = JobEndKind::kCancelled})) << ended.reason << Output(first);
 }
 
 // The supervisor, which has gone, wrote when the job took its slots and when it ended.

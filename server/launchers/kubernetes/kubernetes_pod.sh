@@ -48,7 +48,8 @@ while ((code == 0 && ${#running[@]} > 0)); do
   done
 done
 end=$code
-kill -TERM "${pids[@]}" 2>/dev/null
+# The id of a process that has ended may be another's by now.
+kill -TERM $(jobs -pr) 2>/dev/null
 for ((tick = 0; tick < grace_ticks; tick++)); do
   [[ -n $(jobs -pr) ]] || break
   sleep 0.1
