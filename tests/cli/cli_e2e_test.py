@@ -7,7 +7,7 @@ import sys
 import unittest
 
 from programs import (
-    ESTIMATE_KEYS, EXAMPLES, LLAMA, PLAN_KEYS, TINY_CLUSTER, TINY_MODEL, TINY_PLAN, TINY_WORKLOAD, Folder,
+    BIG_MODEL, ESTIMATE_KEYS, EXAMPLES, LLAMA, PLAN_KEYS, TINY_CLUSTER, TINY_MODEL, TINY_PLAN, TINY_WORKLOAD, Folder,
     case)
 
 
@@ -104,12 +104,10 @@ class TuneTest(Folder):
         self.assertIn("error: model = absent; cannot be read: No such file", done.stderr)
 
     def test_infeasible_says_what_binds(self):
-        big = {**TINY_MODEL, "name": "big", "layer_count": 96, "hidden_size": 12288,
-               "ffn_hidden_size": 49152, "attention_head_count": 96, "kv_head_count": 96}
-        done = self.run_cli("tune", *self.question(model=big), expect=4)
+        done = self.run_cli("tune", *self.question(model=BIG_MODEL), expect=4)
         self.assertIn("Nothing fits: big on a100x8", done.stdout)
         self.assertIn("GiB a device", done.stdout)
-        done = self.run_cli("tune", *self.question(model=big), "--output", "json", expect=4)
+        done = self.run_cli("tune", *self.question(model=BIG_MODEL), "--output", "json", expect=4)
         infeasible = json.loads(done.stdout)["infeasible"]
         self.assertGreater(int(infeasible["missing_bytes"]), 0)
         self.assertTrue(infeasible["suggestions"])
@@ -360,8 +358,6 @@ class EvaluateTest(Folder):
 class ServerTest(Folder):
     def test_embedded_and_served_answers_are_equal(self):
         remote = ["--server", self.start_server()]
-        big = {**TINY_MODEL, "layer_count": 96, "hidden_size": 12288, "ffn_hidden_size": 49152,
-               "attention_head_count": 96, "kv_head_count": 96}
         pools = {**TINY_CLUSTER, "pools": [
             {**TINY_CLUSTER["pools"][0], "name": name} for name in "ab"]}
         lines = "".join(json.dumps(c) + "\n" for c in (
@@ -390,7 +386,7 @@ class ServerTest(Folder):
                 self.assertEqual(here.stdout, there.stdout)
                 self.assertEqual(here.stderr, there.stderr)
         for name, question, code in (
-                ("infeasible", {"model": big}, 4),
+                ("infeasible", {"model": BIG_MODEL}, 4),
                 ("several_pools", {"cluster": pools}, 3),
                 ("mistakes", {"workload": {"sequence_length": 0}, "cluster": {"pools": []}}, 3),
                 ("facts", {"workload": {**TINY_WORKLOAD, "framework": {"name": "generic", "facts": [

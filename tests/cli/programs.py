@@ -17,6 +17,10 @@ TINY_MODEL = {
     "name": "tiny", "layer_count": 8, "hidden_size": 2048, "ffn_hidden_size": 5504,
     "attention_head_count": 16, "kv_head_count": 16, "head_dim": 128, "vocab_size": 32000,
     "mlp": "swiglu", "norm": "rmsnorm", "tied_embeddings": False}
+# Fits no eight devices, and has few layers because every one of its plans must be looked at.
+BIG_MODEL = {
+    **TINY_MODEL, "name": "big", "layer_count": 8, "hidden_size": 32768, "ffn_hidden_size": 131072,
+    "attention_head_count": 256, "kv_head_count": 256}
 TINY_WORKLOAD = {"sequence_length": 2048, "global_batch_size": 64,
                  "framework": {"name": "megatron-core"}}
 TINY_CLUSTER = {"name": "a100x8", "pools": [
