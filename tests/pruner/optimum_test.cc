@@ -61,7 +61,7 @@ void VaryRecomputation(std::mt19937& random, Question& question) {
   } else if (random() % 6 == 0) {
     // There are up to 15 mixes per stage, and all combinations are listed.
     question.workload.framework_facts.push_back({.name = "mixes_recompute", .value = "true"});
-    question.model.layer_count = std::min(question.model.layer_count, 3);
+    question.model.layer_count = std::min(question.model.layer_count, 4);
   } else if (random() % 12 == 0) {
     // The chunks have 4 or 2 layers, which stages share evenly and unevenly. Numbers of recomputed
     // layers by stage would be too many to list.
