@@ -14,6 +14,7 @@
 #include "cli/program/terminal.h"
 #include "cli/reports/comparison.h"
 #include "cli/reports/print_answer.h"
+#include "estimator/learning/uncertainty.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
@@ -54,13 +55,38 @@ NamedCase ReadCase(const std::string& name, const std::string& path) {
 }
 
 // Both estimates, each with the reason if there is none.
-using Answers = std::array<absl::StatusOr<v1::Estimate>, 2>;
+struct Answers {
+  std::array<absl::StatusOr<v1::Estimate>, 2> estimates;
+  double first_is_faster_probability = 0;  // if there are both estimates
+};
 
-absl::StatusOr<v1::Estimate> AnswerHere(const Parsed<v1::EvaluateCase>& asked,
-                                        QuestionResolver& resolver, Calibrator& calibrator) {
+absl::StatusOr<CalibratedEstimate> EvaluateHere(const Parsed<v1::EvaluateCase>& asked,
+                                                QuestionResolver& resolver,
+                                                Calibrator& calibrator) {
   ASSIGN_OR_RETURN(const ResolvedCase resolved, CheckCase(asked, resolver));
-  ASSIGN_OR_RETURN(const CalibratedEstimate evaluated, EvaluatePlan(resolved, calibrator));
-  return ToWire(evaluated);
+  return EvaluatePlan(resolved, calibrator);
+}
+
+Answers AnswerHere(const std::array<NamedCase, 2>& cases, QuestionResolver& resolver,
+                   Calibrator& calibrator) {
+  const auto first = EvaluateHere(cases[0].asked, resolver, calibrator);
+  const auto second = EvaluateHere(cases[1].asked, resolver, calibrator);
+  Answers answers;
+  const auto fill = [&](std::size_t i, const absl::StatusOr<CalibratedEstimate>& evaluated) {
+    if (evaluated.ok()) {
+      answers.estimates[i] = ToWire(*evaluated);
+    } else {
+      answers.estimates[i] = evaluated.status();
+    }
+  };
+  fill(0, first);
+  fill(1, second);
+  if (first.ok() && second.ok()) {
+    answers.first_is_faster_probability =
+        FasterProbability(first->estimate.step_time, first->uncertainty, second->estimate.step_time,
+                          second->uncertainty);
+  }
+  return answers;
 }
 
 absl::Status FromCaseError(const v1::CaseError& error) {
@@ -83,44 +109,54 @@ absl::StatusOr<Answers> AskServer(const std::string& server, QuestionResolver& r
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Parsed<v1::EvaluateCase>& stated = cases[i].asked;
     if (!stated.violations.empty()) {
-      answers[i] = CheckCase(stated, resolver).status();
+      answers.estimates[i] = CheckCase(stated, resolver).status();
       continue;
     }
     asked.push_back(i);
     *request.add_cases() = stated.message;
-    request.mutable_cases()->rbegin()->clear_id();  // both files may state the same id
+    request.mutable_cases()->rbegin()->set_id(cases[i].name);  // both files may state the same id
   }
   if (asked.empty()) return answers;
+  if (asked.size() == cases.size()) {
+    v1::CasePair& pair = *request.add_pairs();
+    pair.set_a(cases[0].name);
+    pair.set_b(cases[1].name);
+  }
   ASSIGN_OR_RETURN(Client client, Client::Connect(server));
   ASSIGN_OR_RETURN(const v1::EvaluatePlansResponse response, client.EvaluatePlans(request));
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const v1::EvaluateAnswer& answer = response.answers(static_cast<int>(i));
     if (answer.has_estimate()) {
-      answers[asked[i]] = answer.estimate();
+      answers.estimates[asked[i]] = answer.estimate();
+      answers.estimates[asked[i]]->clear_id();
     } else {
-      answers[asked[i]] = FromCaseError(answer.failed().error());
+      answers.estimates[asked[i]] = FromCaseError(answer.failed().error());
     }
+  }
+  for (const v1::ComparedPair& pair : response.pairs()) {
+    answers.first_is_faster_probability = pair.faster_probability_ratio();
   }
   return answers;
 }
 
 // Returns the mistakes of both cases in one list. A mistake that names no field stands for itself.
 absl::Status Mistakes(const std::array<NamedCase, 2>& cases, const Answers& answers) {
+  const auto& [first, second] = answers.estimates;
   std::vector<FieldViolation> violations;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    for (FieldViolation& violation : FieldViolations(answers[i].status())) {
+    for (FieldViolation& violation : FieldViolations(answers.estimates[i].status())) {
       violation.field = cases[i].name + (violation.field.empty() ? "" : ".") + violation.field;
       violations.push_back(std::move(violation));
     }
   }
   if (!violations.empty()) {
-    const bool is_one = answers[0].ok() || answers[1].ok();
+    const bool is_one = first.ok() || second.ok();
     return is_one ? WithReason(InvalidFields(violations),
-                               Reason(answers[0].ok() ? answers[1].status() : answers[0].status()))
+                               Reason(first.ok() ? second.status() : first.status()))
                   : InvalidFields(violations);
   }
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const absl::Status& status = answers[i].status();
+    const absl::Status& status = answers.estimates[i].status();
     if (status.ok()) continue;
     return WithReason(
         absl::Status(status.code(), cases[i].name + ": " + std::string(status.message())),
@@ -159,14 +195,14 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
     ASSIGN_OR_RETURN(const HistorySource source,
                      LocalHistory(flags.store, knowledge, std::nullopt));
     Calibrator calibrator(history.rows, knowledge, source);
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      answers[i] = AnswerHere(cases[i].asked, resolver, calibrator);
-    }
+    answers = AnswerHere(cases, resolver, calibrator);
   } else {
     ASSIGN_OR_RETURN(answers, AskServer(flags.server, resolver, history.stated, cases));
   }
   RETURN_IF_ERROR(Mistakes(cases, answers));
-  return CompareEstimates(*answers[0], *answers[1]);
+  v1::PlanComparison comparison = CompareEstimates(*answers.estimates[0], *answers.estimates[1]);
+  comparison.set_first_is_faster_probability_ratio(answers.first_is_faster_probability);
+  return comparison;
 }
 
 int RunCompare(const CompareOptions& options, const GlobalFlags& flags) {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,6 +21,7 @@
 #include "cli/program/terminal.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
+#include "server/convert/case_answers.h"
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
@@ -41,6 +42,7 @@ constexpr std::size_t kChunkLines = 1024;
 
 struct EvaluateOptions {
   std::string cases = {};
+  std::string pairs = {};    // empty: none
   std::string history = {};  // empty: none
   CostModelFlags cost_model = {};
   int workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -51,35 +53,59 @@ struct AnsweredLine {
   bool is_json_object = true;
 };
 
-std::string FailedText(const v1::EvaluateCase& asked, const absl::Status& status) {
-  v1::FailedCase failed;
-  if (asked.has_id()) failed.set_id(asked.id());
-  *failed.mutable_error() = ToCaseError(status);
-  return PrintJson(failed, {});
+// Cases that are answered together, and the pairs of them that are compared.
+struct Chunk {
+  std::vector<std::string> lines = {};
+  std::vector<Parsed<v1::CasePair>> pairs = {};
+};
+
+// Answers the lines of a chunk in their order, and then its pairs.
+using ChunkAnswerer = std::function<absl::StatusOr<std::vector<AnsweredLine>>(const Chunk& chunk)>;
+
+AnsweredLine PrintAnswer(const v1::EvaluateAnswer& answer) {
+  return {.text = answer.has_estimate() ? PrintJson(answer.estimate(), {})
+                                        : PrintJson(answer.failed(), {})};
 }
 
-AnsweredLine AnswerLine(const std::string& line, QuestionResolver& resolver, Calibrator& calibrator,
-                        CaseModel& model) {
-  const Parsed<v1::EvaluateCase> asked = ParseCase(line);
+// Adds the answers of the chunk's pairs. `compared` holds those of the pairs without a mistake.
+template <typename Compared>
+void AddPairs(const Chunk& chunk, const Compared& compared, std::vector<AnsweredLine>& answers) {
+  auto next = compared.begin();
+  for (const Parsed<v1::CasePair>& pair : chunk.pairs) {
+    if (pair.violations.empty()) {
+      answers.push_back({.text = PrintJson(*next++, {})});
+      continue;
+    }
+    v1::ComparedPair failed;
+    failed.set_a(pair.message.a());
+    failed.set_b(pair.message.b());
+    *failed.mutable_error() = ToCaseError(InvalidFields(pair.violations));
+    answers.push_back({.text = PrintJson(failed, {}), .is_json_object = pair.is_json_object});
+  }
+}
+
+google::protobuf::RepeatedPtrField<v1::CasePair> ReadablePairs(const Chunk& chunk) {
+  google::protobuf::RepeatedPtrField<v1::CasePair> pairs;
+  for (const Parsed<v1::CasePair>& pair : chunk.pairs) {
+    if (pair.violations.empty()) *pairs.Add() = pair.message;
+  }
+  return pairs;
+}
+
+CaseAnswer AnswerLine(const Parsed<v1::EvaluateCase>& asked, QuestionResolver& resolver,
+                      Calibrator& calibrator, CaseModel& model) {
+  CaseAnswer out = {.group = asked.message.group()};
+  if (asked.message.has_id()) out.id = asked.message.id();
   const auto answer = [&]() -> absl::StatusOr<CalibratedEstimate> {
     ASSIGN_OR_RETURN(const ResolvedCase resolved, CheckCase(asked, resolver));
+    out.plan = resolved.plan.plan;
     ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(resolved, calibrator));
     RETURN_IF_ERROR(model.Apply(resolved, evaluated.estimate));
     return evaluated;
   };
-  const auto evaluated = answer();
-  if (!evaluated.ok()) {
-    return {.text = FailedText(asked.message, evaluated.status()),
-            .is_json_object = asked.is_json_object};
-  }
-  v1::Estimate wire = ToWire(*evaluated);
-  if (asked.message.has_id()) wire.set_id(asked.message.id());
-  return {.text = PrintJson(wire, {})};
+  out.estimate = answer();
+  return out;
 }
-
-// Answers a chunk of lines in their order.
-using ChunkAnswerer =
-    std::function<absl::StatusOr<std::vector<AnsweredLine>>(std::span<const std::string> lines)>;
 
 // The part that all answers share.
 struct EvaluateSetup {
@@ -90,25 +116,34 @@ struct EvaluateSetup {
   OpenPlanModel open_model = {};
 };
 
-// Shares the lines among threads. The answer of a line depends on no other line, so the number of
+// Shares the lines among threads. The estimate of a line depends on no other line, so the number of
 // threads does not change the answers.
-std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, int workers,
+std::vector<AnsweredLine> AnswerOnThreads(const Chunk& chunk, int workers,
                                           const EvaluateSetup& setup) {
-  std::vector<AnsweredLine> answers(lines.size());
+  std::vector<CaseAnswer> answers(chunk.lines.size());
+  std::vector<char> is_json_object(chunk.lines.size());  // not bool: threads write neighbours
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     Calibrator calibrator(setup.history, setup.knowledge, setup.stored);
     QuestionResolver resolver(setup.knowledge);
     CaseModel model(setup.cost_model, setup.open_model);
-    for (std::size_t i = next++; i < lines.size(); i = next++) {
-      answers[i] = AnswerLine(lines[i], resolver, calibrator, model);
+    for (std::size_t i = next++; i < answers.size(); i = next++) {
+      const Parsed<v1::EvaluateCase> asked = ParseCase(chunk.lines[i]);
+      is_json_object[i] = static_cast<char>(asked.is_json_object);
+      answers[i] = AnswerLine(asked, resolver, calibrator, model);
     }
   };
   std::vector<std::jthread> threads;
   for (int i = 1; i < workers; ++i) threads.emplace_back(work);
   work();
   threads.clear();  // joins
-  return answers;
+  std::vector<AnsweredLine> printed;
+  for (const v1::EvaluateAnswer& answer : CaseAnswersToWire(answers)) {
+    printed.push_back(PrintAnswer(answer));
+    printed.back().is_json_object = is_json_object[printed.size() - 1] != 0;
+  }
+  AddPairs(chunk, ComparePairs(answers, ReadablePairs(chunk)), printed);
+  return printed;
 }
 
 // Asks a server. Lines whose JSON is wrong are answered here, because they cannot be sent.
@@ -117,27 +152,44 @@ class ServedAnswerer {
   ServedAnswerer(Client client, const Knowledge& knowledge, v1::EvaluatePlansRequest history)
       : client_(std::move(client)), resolver_(knowledge), history_(std::move(history)) {}
 
-  absl::StatusOr<std::vector<AnsweredLine>> Answer(std::span<const std::string> lines) {
-    std::vector<AnsweredLine> answers(lines.size());
+  absl::StatusOr<std::vector<AnsweredLine>> Answer(const Chunk& chunk) {
+    std::vector<AnsweredLine> answers(chunk.lines.size());
+    std::vector<CaseAnswer> outlines(chunk.lines.size());  // with ids and errors only
     std::vector<std::size_t> asked_lines;
     v1::EvaluatePlansRequest request = history_;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      Parsed<v1::EvaluateCase> asked = ParseCase(lines[i]);
+    *request.mutable_pairs() = ReadablePairs(chunk);
+    for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
+      Parsed<v1::EvaluateCase> asked = ParseCase(chunk.lines[i]);
+      if (asked.message.has_id()) outlines[i].id = asked.message.id();
       if (asked.violations.empty()) {
         asked_lines.push_back(i);
         *request.add_cases() = std::move(asked.message);
         continue;
       }
-      answers[i] = {.text = FailedText(asked.message, CheckCase(asked, resolver_).status()),
-                    .is_json_object = asked.is_json_object};
+      v1::FailedCase failed;
+      if (asked.message.has_id()) failed.set_id(asked.message.id());
+      outlines[i].estimate = CheckCase(asked, resolver_).status();
+      *failed.mutable_error() = ToCaseError(outlines[i].estimate.status());
+      answers[i] = {.text = PrintJson(failed, {}), .is_json_object = asked.is_json_object};
     }
-    if (asked_lines.empty()) return answers;
-    ASSIGN_OR_RETURN(const v1::EvaluatePlansResponse response, client_.EvaluatePlans(request));
+    v1::EvaluatePlansResponse response;
+    if (!asked_lines.empty() || request.pairs_size() > 0) {
+      ASSIGN_OR_RETURN(response, client_.EvaluatePlans(request));
+    }
     for (std::size_t i = 0; i < asked_lines.size(); ++i) {
       const v1::EvaluateAnswer& answer = response.answers(static_cast<int>(i));
-      answers[asked_lines[i]].text =
-          answer.has_estimate() ? PrintJson(answer.estimate(), {}) : PrintJson(answer.failed(), {});
+      answers[asked_lines[i]] = PrintAnswer(answer);
+      if (answer.has_failed()) {
+        outlines[asked_lines[i]].estimate =
+            absl::InvalidArgumentError(answer.failed().error().message());
+      }
     }
+    // A pair may name a line that was not sent, so the mistakes of pairs are found here.
+    auto compared = ComparePairs(outlines, request.pairs());
+    for (std::size_t i = 0; i < compared.size(); ++i) {
+      if (!compared[i].has_error()) compared[i] = response.pairs(static_cast<int>(i));
+    }
+    AddPairs(chunk, compared, answers);
     return answers;
   }
 
@@ -151,19 +203,26 @@ bool IsBlank(const std::string& line) {
   return line.find_first_not_of(" \t\r") == std::string::npos;
 }
 
-std::vector<std::string> ReadChunk(std::istream& in) {
+// Reads the next lines: a chunk of them, or all that follow from the first that may belong to a
+// group, because the cases of a group are compared with each other.
+std::vector<std::string> ReadLines(std::istream& in, bool reads_all) {
   std::vector<std::string> lines;
   std::string line;
-  while (lines.size() < kChunkLines && std::getline(in, line)) {
-    if (!IsBlank(line)) lines.push_back(line);
+  while ((reads_all || lines.size() < kChunkLines) && std::getline(in, line)) {
+    if (IsBlank(line)) continue;
+    reads_all = reads_all || line.find("\"group\"") != std::string::npos;
+    lines.push_back(line);
   }
   return lines;
 }
 
-int AnswerAll(std::istream& in, const ChunkAnswerer& answer, OutputForm output) {
+int AnswerAll(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
+              const ChunkAnswerer& answer, OutputForm output) {
   int exit_code = kExitDone;
-  for (auto lines = ReadChunk(in); !lines.empty(); lines = ReadChunk(in)) {
-    const auto answers = answer(lines);
+  const bool compares = !pairs.empty();
+  Chunk chunk = {.lines = ReadLines(in, compares), .pairs = std::move(pairs)};
+  while (!chunk.lines.empty() || !chunk.pairs.empty()) {
+    const auto answers = answer(chunk);
     if (!answers.ok()) return Fail(answers.status(), output);
     std::string text;
     for (const AnsweredLine& line : *answers) {
@@ -172,14 +231,17 @@ int AnswerAll(std::istream& in, const ChunkAnswerer& answer, OutputForm output) 
     }
     PrintData(text);
     std::fflush(stdout);
+    chunk = {.lines = ReadLines(in, false)};
   }
   if (exit_code != kExitDone) {
-    PrintNote("error: at least one line of the cases is not a JSON object");
+    PrintNote(fmt::format("error: at least one line of the cases{} is not a JSON object",
+                          compares ? " or pairs" : ""));
   }
   return exit_code;
 }
 
-int EvaluateServed(std::istream& in, const EvaluateOptions& options, const GlobalFlags& flags,
+int EvaluateServed(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
+                   const EvaluateOptions& options, const GlobalFlags& flags,
                    const Knowledge& knowledge) {
   auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(history.status(), flags.output);
@@ -192,10 +254,12 @@ int EvaluateServed(std::istream& in, const EvaluateOptions& options, const Globa
   }
   ServedAnswerer answerer(*std::move(client), knowledge, std::move(history->stated));
   return AnswerAll(
-      in, [&](std::span<const std::string> lines) { return answerer.Answer(lines); }, flags.output);
+      in, std::move(pairs), [&](const Chunk& chunk) { return answerer.Answer(chunk); },
+      flags.output);
 }
 
-int EvaluateEmbedded(std::istream& in, const EvaluateOptions& options, const GlobalFlags& flags,
+int EvaluateEmbedded(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
+                     const EvaluateOptions& options, const GlobalFlags& flags,
                      const Knowledge& knowledge) {
   const auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(history.status(), flags.output);
@@ -211,10 +275,10 @@ int EvaluateEmbedded(std::istream& in, const EvaluateOptions& options, const Glo
     setup.cost_model = {.name = options.cost_model.name,
                         .allow_fallback = options.cost_model.allow_fallback};
   }
-  const auto answer = [&](std::span<const std::string> lines) {
-    return AnswerOnThreads(lines, options.workers, setup);
+  const auto answer = [&](const Chunk& chunk) {
+    return AnswerOnThreads(chunk, options.workers, setup);
   };
-  return AnswerAll(in, answer, flags.output);
+  return AnswerAll(in, std::move(pairs), answer, flags.output);
 }
 
 int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
@@ -228,10 +292,17 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
     }
   }
   std::istream& in = options.cases == "-" ? std::cin : file;
+  if (options.pairs == "-" && options.cases == "-") {
+    const FieldViolation violation = {
+        .field = "pairs", .description = "-; only one input can be stdin, and cases is"};
+    return Fail(InvalidFields({violation}), flags.output);
+  }
+  auto pairs = ReadPairs(options.pairs);
+  if (!pairs.ok()) return Fail(pairs.status(), flags.output);
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
-  return flags.server.empty() ? EvaluateEmbedded(in, options, flags, *knowledge)
-                              : EvaluateServed(in, options, flags, *knowledge);
+  return flags.server.empty() ? EvaluateEmbedded(in, *std::move(pairs), options, flags, *knowledge)
+                              : EvaluateServed(in, *std::move(pairs), options, flags, *knowledge);
 }
 
 }  // namespace
@@ -242,8 +313,12 @@ void AddEvaluateCommand(CLI::App& app, Program& program) {
       *app.add_subcommand("evaluate", "estimate given plans, one JSON object a line");
   command
       .add_option("--cases", options->cases,
-                  "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin")
+                  "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin. "
+                  "Cases with the same \"group\" are alternatives and get a choice_rank")
       ->required();
+  command.add_option("--pairs", options->pairs,
+                     "JSON lines {\"a\",\"b\"} with ids of cases; after the cases, one line each "
+                     "with the probability that a's step is shorter than b's");
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");
   AddCostModelOptions(command, options->cost_model);

@@ -249,6 +249,24 @@ Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
   return out;
 }
 
+absl::StatusOr<std::vector<Parsed<v1::CasePair>>> ReadPairs(const std::string& path) {
+  std::vector<Parsed<v1::CasePair>> pairs;
+  if (path.empty()) return pairs;
+  std::vector<FieldViolation> unreadable;
+  const auto text = ReadFor("pairs", path, unreadable);
+  if (!unreadable.empty()) return InvalidFields(unreadable);
+  for (const std::string& line : LinesOf(text)) {
+    Parsed<v1::CasePair>& pair = pairs.emplace_back();
+    pair.violations = ParseJson(line, "", pair.message);
+    for (FieldViolation& violation : pair.violations) {
+      if (!violation.field.empty()) continue;
+      violation.field = "pair";
+      pair.is_json_object = false;
+    }
+  }
+  return pairs;
+}
+
 absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
                                        QuestionResolver& resolver) {
   // The file was not read, so its missing fields are no mistakes.

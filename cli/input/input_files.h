@@ -79,6 +79,10 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
 // "model" is imported. A text that is no JSON object counts as one mistake, named "case".
 Parsed<v1::EvaluateCase> ParseCase(std::string_view json);
 
+// Reads the lines of `evaluate --pairs` and skips blank ones; an empty path gives none. Each line
+// has its own mistakes. INVALID_ARGUMENT if the file cannot be read.
+absl::StatusOr<std::vector<Parsed<v1::CasePair>>> ReadPairs(const std::string& path);
+
 // Returns the case resolved, or all mistakes in it. If the Hugging Face config is the
 // only mistake, the status keeps its reason, UNKNOWN_MODEL_FAMILY.
 absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,

@@ -57,6 +57,11 @@ std::string DifferenceTable(const google::protobuf::Map<std::string, Value>& fir
   return rows.empty() ? "  no term differs\n" : table.Text("  ");
 }
 
+// No estimate is certain.
+std::string ProbabilityText(double probability) {
+  return probability > 0.99 ? "more than 99 %" : fmt::format("{:.0f} %", 100 * probability);
+}
+
 std::string Verdict(const v1::PlanComparison& comparison) {
   const v1::Estimate& first = comparison.first();
   const v1::Estimate& second = comparison.second();
@@ -70,7 +75,15 @@ std::string Verdict(const v1::PlanComparison& comparison) {
       slow.step_time_seconds() / fast.step_time_seconds(), SecondsText(fast.step_time_seconds()),
       SecondsText(slow.step_time_seconds()));
   if (!fast.fits()) text += "But it does not fit.\n";
-  if (fast.step_time_high_seconds() >= slow.step_time_low_seconds()) {
+  const bool overlap = fast.step_time_high_seconds() >= slow.step_time_low_seconds();
+  if (comparison.has_first_is_faster_probability_ratio()) {
+    const double probability = comparison.first_is_faster_probability_ratio();
+    text += fmt::format("If both run, it is the faster one with a probability of {}{}\n",
+                        ProbabilityText(second_is_faster ? 1 - probability : probability),
+                        overlap ? ", although their 80 % intervals overlap: errors that both "
+                                  "estimates share cancel."
+                                : ".");
+  } else if (overlap) {
     text +=
         "Their 80 % intervals overlap, but errors that both share cancel, so the order is more "
         "certain than that suggests.\n";

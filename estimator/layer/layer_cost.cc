@@ -139,15 +139,15 @@ TimeCause CauseOf(CommunicationGroup group) {
 const GroupShape& ShapeOf(CommunicationGroup group, const LayerSite& site) {
   switch (group) {
     case CommunicationGroup::kTensor:
-      return site.tensor;
+      return site.groups.tensor;
     case CommunicationGroup::kContextExchange:
-      return site.context_exchange;
+      return site.groups.context_exchange;
     case CommunicationGroup::kContext:
-      return site.context;
+      return site.groups.context;
     case CommunicationGroup::kExpert:
-      return site.expert;
+      return site.groups.expert;
     case CommunicationGroup::kExpertTensor:
-      return site.expert_tensor;
+      return site.groups.expert_tensor;
   }
   std::abort();
 }
@@ -246,19 +246,21 @@ void AddScaled(PassTime& sum, const PassTime& part, double n) {
   sum.weight_gradient += n * part.weight_gradient;
 }
 
-LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology,
-                     MatmulTimes& matmuls) {
+LayerGroups PlaceLayerGroups(const LayerSharding& s, const NodePool& pool) {
   const int g = ScaleUpDeviceCount(pool);
   const int exchange = ExchangeRanks(s);
   return {
-      .pool = pool,
-      .topology = topology,
-      .matmuls = matmuls,
       .tensor = PlaceGroup(s.tensor_parallel, 1, g),
       .context_exchange = PlaceGroup(exchange, s.tensor_parallel, g),
       .context = PlaceGroup(s.context_parallel / exchange, s.tensor_parallel * exchange, g),
       .expert = s.expert_group.value_or(PlaceGroup(s.expert_parallel, s.expert_tensor_parallel, g)),
       .expert_tensor = PlaceGroup(s.expert_tensor_parallel, 1, g)};
+}
+
+LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology,
+                     MatmulTimes& matmuls) {
+  return {
+      .pool = pool, .topology = topology, .matmuls = matmuls, .groups = PlaceLayerGroups(s, pool)};
 }
 
 DeviceRates RatesOf(const NodePool& pool, const Workload& workload) {

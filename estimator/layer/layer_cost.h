@@ -60,16 +60,23 @@ struct LayerStore {
 
 LayerStore StoreOf(const LayerProgram& program, const LayerContext& context, ModuleSet selective);
 
-// The place where a layer runs: the pool, its network and the groups of its collectives.
-struct LayerSite {
-  const NodePool& pool;
-  const Topology& topology;
-  MatmulTimes& matmuls;
+// The groups of a layer's collectives.
+struct LayerGroups {
   GroupShape tensor = {};
   GroupShape context_exchange = {};
   GroupShape context = {};
   GroupShape expert = {};
   GroupShape expert_tensor = {};
+};
+
+LayerGroups PlaceLayerGroups(const LayerSharding& sharding, const NodePool& pool);
+
+// The place where a layer runs: the pool, its network and the groups of its collectives.
+struct LayerSite {
+  const NodePool& pool;
+  const Topology& topology;
+  MatmulTimes& matmuls;
+  LayerGroups groups = {};
 };
 
 LayerSite PlaceLayer(const LayerSharding& sharding, const NodePool& pool, const Topology& topology,

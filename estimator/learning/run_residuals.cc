@@ -29,15 +29,6 @@ constexpr std::size_t kMostRuns = 128;
 
 double Squared(double x) { return x * x; }
 
-// Returns 1 for the same plan, and less the farther two plans are apart.
-double Likeness(const PlanPoint& a, const PlanPoint& b) {
-  const double distance =
-      Squared((a.work - b.work) / kReach.work) +
-      Squared((a.tensor_parallel - b.tensor_parallel) / kReach.tensor_parallel) +
-      Squared((a.pipeline_parallel - b.pipeline_parallel) / kReach.pipeline_parallel);
-  return std::exp(-distance / 2);
-}
-
 double Similarity(const RunResidual& a, const RunResidual& b, const ResidualPrior& prior) {
   if (a.job == b.job) return 1;
   if (a.version != b.version) return kOtherVersionSimilarity;
@@ -170,6 +161,14 @@ double Log2(double value) { return std::log2(std::max(1.0, value)); }
 
 }  // namespace
 
+double Likeness(const PlanPoint& a, const PlanPoint& b) {
+  const double distance =
+      Squared((a.work - b.work) / kReach.work) +
+      Squared((a.tensor_parallel - b.tensor_parallel) / kReach.tensor_parallel) +
+      Squared((a.pipeline_parallel - b.pipeline_parallel) / kReach.pipeline_parallel);
+  return std::exp(-distance / 2);
+}
+
 double SimilarityToQuestion(const RunResidual& run, const ResidualPrior& prior) {
   return Similarity(run, kAsked, prior);
 }
@@ -256,6 +255,13 @@ double FactorVariance(const FittedResiduals& fitted, const PlanPoint& point) {
 double OpenShare(const FittedResiduals& fitted, double factor_variance) {
   const double prior = fitted.job_variance + fitted.plan_variance;
   return prior > 0 ? factor_variance / prior : 1;
+}
+
+std::vector<double> LearntCoordinates(const FittedResiduals& fitted, const PlanPoint& point) {
+  const VectorXd with = CovarianceWith(fitted, point);
+  const Eigen::Map<const MatrixXd> precision(fitted.precision.data(), with.size(), with.size());
+  const VectorXd coordinates = precision.llt().matrixU() * with;
+  return {coordinates.begin(), coordinates.end()};
 }
 
 double Disagreement(std::span<const RunResidual> runs, const ResidualPrior& prior) {

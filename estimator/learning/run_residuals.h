@@ -80,6 +80,15 @@ double PlanLogFactor(const FittedResiduals& fitted, const PlanPoint& point);
 double FactorVariance(const FittedResiduals& fitted, const PlanPoint& point);
 double OpenShare(const FittedResiduals& fitted, double factor_variance);
 
+// Returns 1 for points of the same sizes, and less the farther two points are apart: the
+// correlation of the plans' own factors.
+double Likeness(const PlanPoint& a, const PlanPoint& b);
+
+// Returns what the runs explain of a plan's factor, one coordinate for each run: the covariance of
+// two plans' factors before the first run, minus the inner product of their coordinates, is the
+// covariance after the runs.
+std::vector<double> LearntCoordinates(const FittedResiduals& fitted, const PlanPoint& point);
+
 // Returns the distance, in standard deviations, between the question's own runs and the prediction
 // of the other jobs' runs; 0 if either is missing.
 double Disagreement(std::span<const RunResidual> runs, const ResidualPrior& prior);

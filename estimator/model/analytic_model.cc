@@ -9,6 +9,7 @@
 #include "estimator/model/device_sharing.h"
 #include "estimator/model/forward_flops.h"
 #include "estimator/model/memory.h"
+#include "estimator/model/node_crossings.h"
 #include "estimator/model/stage.h"
 #include "estimator/terms/matmul.h"
 #include "search_space/spec/chip.h"
@@ -110,6 +111,11 @@ Estimate AnalyticModel::Full(const ParallelPlan& plan) {
   estimate.fits = memory.fits;
   FillRates(plan, stages, estimate);
   return estimate;
+}
+
+TimeUncertainty AnalyticModel::UncertaintyOf(const ParallelPlan& plan, const Estimate& estimate) {
+  return meshwright::UncertaintyOf(estimate, PointOf(plan, problem_),
+                                   NodeCrossingsOf(StagesOf(plan)), problem_, calibration_);
 }
 
 // Fills in throughput, utilisation, interval and probability from the times and bytes of the

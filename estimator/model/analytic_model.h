@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "estimator/learning/calibration.h"
+#include "estimator/learning/uncertainty.h"
 #include "estimator/model/memory_model.h"
 #include "estimator/model/model_caches.h"
 #include "estimator/model/stage_runs.h"
@@ -54,6 +55,9 @@ class AnalyticModel {
   // Returns the memory of Quick.
   MemoryCheck CheckMemory(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
+  // Returns how far the plan's step time may be from `estimate`, in a form that shows what it
+  // shares with other plans. The estimate may hold times of a vendor's model.
+  TimeUncertainty UncertaintyOf(const ParallelPlan& plan, const Estimate& estimate);
   // Returns every operation of the step's pipeline, and what follows it.
   Timeline TimelineOf(const ParallelPlan& plan);
 

@@ -1,9 +1,12 @@
 #include <cstddef>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
+#include "server/convert/case_answers.h"
 #include "server/convert/convert.h"
 #include "server/convert/fill_wire.h"
 #include "server/convert/message_reader.h"
@@ -20,11 +23,6 @@
 
 namespace meshwright {
 namespace {
-
-template <typename Message>
-void FillId(const v1::EvaluateCase& evaluate_case, Message& message) {
-  if (evaluate_case.has_id()) message.set_id(evaluate_case.id());
-}
 
 void FillBreakdowns(const Estimate& estimate, v1::Estimate& wire) {
   auto& seconds = *wire.mutable_breakdown_seconds();
@@ -114,25 +112,30 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
   QuestionResolver resolver(knowledge);
   std::optional<Calibrator> calibrator;
   if (history.ok()) calibrator.emplace(*history, knowledge, source);
-  const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<CalibratedEstimate> {
+  std::vector<CaseAnswer> answers;
+  const auto answer = [&](const v1::EvaluateCase& wire,
+                          CaseAnswer& out) -> absl::StatusOr<CalibratedEstimate> {
     if (!calibrator.has_value()) return history.status();
     if (!found.empty()) return InvalidFields(found);
     ASSIGN_OR_RETURN(const ResolvedCase asked, FromWire(wire, resolver));
+    out.plan = asked.plan.plan;
     ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(asked, *calibrator));
     RETURN_IF_ERROR(model.Apply(asked, evaluated.estimate));
     return evaluated;
   };
-  v1::EvaluatePlansResponse response;
   for (const v1::EvaluateCase& wire : request.cases()) {
     if (cancel.stop_requested()) return absl::CancelledError("the caller has disconnected");
-    v1::EvaluateAnswer& out = *response.add_answers();
-    if (const absl::StatusOr<CalibratedEstimate> evaluated = answer(wire); evaluated.ok()) {
-      *out.mutable_estimate() = ToWire(*evaluated);
-      FillId(wire, *out.mutable_estimate());
-    } else {
-      *out.mutable_failed()->mutable_error() = ToCaseError(evaluated.status());
-      FillId(wire, *out.mutable_failed());
-    }
+    CaseAnswer& out = answers.emplace_back();
+    if (wire.has_id()) out.id = wire.id();
+    out.group = wire.group();
+    out.estimate = answer(wire, out);
+  }
+  v1::EvaluatePlansResponse response;
+  for (v1::EvaluateAnswer& out : CaseAnswersToWire(answers)) {
+    *response.add_answers() = std::move(out);
+  }
+  for (v1::ComparedPair& pair : ComparePairs(answers, request.pairs())) {
+    *response.add_pairs() = std::move(pair);
   }
   return response;
 }

@@ -152,6 +152,32 @@ class EvaluateTest(Folder):
         self.assertLessEqual(ESTIMATE_KEYS, one[0].keys())
         self.assertEqual(one, self.evaluate(lines, "--workers", "4"))
 
+    def test_groups_and_pairs(self):
+        slow = {**TINY_PLAN, "recompute": {"granularity": "full"}}
+        lines = [case(id="alone"), case(id="slow", group="g", plan=slow), case(id="fast", group="g"),
+                 case(id="bad", group="g", plan={**TINY_PLAN, "tensor_parallel": 3})]
+        pairs = self.write("pairs.jsonl", "".join(line + "\n" for line in (
+            '{"a": "fast", "b": "slow"}', "", '{"a": "slow", "b": "fast"}', '{"a": "fast", "b": "bad"}', '{"a": 1}', "no")))
+        answers = self.evaluate(lines, "--pairs", pairs, expect=3)
+        self.assertEqual([answer.get("choice_rank") for answer in answers], [None, 2, 1] + [None] * 6)
+        first, second, failed, wrong, text = answers[4:]
+        self.assertEqual((first["a"], first["b"]), ("fast", "slow"))
+        self.assertGreater(first["faster_probability_ratio"], 0.9)
+        self.assertAlmostEqual(first["faster_probability_ratio"] + second["faster_probability_ratio"], 1)
+        self.assertEqual([field["field"] for field in failed["error"]["fields"]], ["b"])
+        self.assertEqual([field["field"] for field in wrong["error"]["fields"]], ["a"])
+        self.assertEqual([field["field"] for field in text["error"]["fields"]], ["pair"])
+        done = self.run_cli("evaluate", "--cases", "-", "--pairs", "absent", text_in="", expect=3)
+        self.assertIn("error: pairs = absent; cannot be read", done.stderr)
+        self.assertIn("pairs = -; only one input can be stdin",
+                      self.run_cli("evaluate", "--cases", "-", "--pairs", "-", expect=3).stderr)
+
+    def test_a_group_may_span_chunks(self):
+        lines = [case(id=str(i)) for i in range(1023)] + [
+            case(id=str(1023 + i), group="g", plan={**TINY_PLAN, "micro_batch_size": 1 + i % 2}) for i in range(1030)]
+        ranks = [answer.get("choice_rank") for answer in self.evaluate(lines)]
+        self.assertEqual(sorted(rank for rank in ranks if rank), list(range(1, 1031)))
+
     def test_errors_stay_in_their_line(self):
         answers = self.evaluate([
             case(id="good"), "",
@@ -276,7 +302,7 @@ class EvaluateTest(Folder):
         first = self.write("first.json", case())
         second = self.write("second.json", case(plan={**TINY_PLAN, "pipeline_parallel": 1}))
         text = self.run_cli("compare", first, second).stdout
-        for part in ("x as fast", "Step time", "pipeline_bubble", "Memory of the busiest device", "fits"):
+        for part in ("x as fast", "with a probability of", "Step time", "pipeline_bubble", "Memory of the busiest device", "fits"):
             self.assertIn(part, text)
         answer = json.loads(self.run_cli("compare", first, second, "--output", "json").stdout)
         alone = [json.loads(self.run_cli("evaluate", "--cases", "-", text_in=pathlib.Path(path).read_text()).stdout)
@@ -285,6 +311,7 @@ class EvaluateTest(Folder):
                          [estimate["step_time_seconds"] for estimate in alone])
         self.assertEqual(answer["step_time_difference_seconds"],
                          alone[1]["step_time_seconds"] - alone[0]["step_time_seconds"])
+        self.assertEqual(answer["first_is_faster_probability_ratio"] > 0.5, answer["step_time_difference_seconds"] > 0)
         bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 0}))
         done = self.run_cli("compare", bad, "absent.json", expect=3)
         self.assertIn("error: first.plan.tensor_parallel = 0", done.stderr)

@@ -54,6 +54,22 @@ TEST(ComparisonReport, LargestDifferenceFirst) {
   EXPECT_THAT(report, HasSubstr("in use 84.0 GiB of 80.0 GiB, does not fit\n"));
 }
 
+TEST(ComparisonReport, StatesTheProbability) {
+  v1::Estimate near = Slow();
+  near.set_step_time_seconds(11);
+  v1::PlanComparison comparison = CompareEstimates(Slow(), near);
+  comparison.set_first_is_faster_probability_ratio(0.25);
+  EXPECT_THAT(
+      ComparisonReport(comparison),
+      HasSubstr("\nIf both run, it is the faster one with a probability of 75 %, although "
+                "their 80 % intervals overlap: errors that both estimates share cancel.\n"));
+  comparison = CompareEstimates(Fast(), Slow());
+  comparison.set_first_is_faster_probability_ratio(0.999);
+  EXPECT_THAT(
+      ComparisonReport(comparison),
+      HasSubstr("\nIf both run, it is the faster one with a probability of more than 99 %.\n"));
+}
+
 TEST(ComparisonReport, NamesTheRunsThatBothLeanOn) {
   constexpr char kHeading[] = "Learnt from measured runs";
   v1::Estimate first = Slow();

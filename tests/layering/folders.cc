@@ -48,6 +48,7 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ estimator/ pruner/rules server/tuner/question"},
     {.path = "server/tuner/search",
      .may_use = "search_space/ estimator/ pruner/ server/tuner/question server/tuner/learning"},
+    {.path = "server/tuner/choice", .may_use = "search_space/ estimator/learning"},
     {.path = "server/tuner/chip_calibration", .may_use = "search_space/ vendor_models estimator/"},
     {.path = "server/tuner/trials",
      .may_use = "search_space/ estimator/ pruner/rules server/tuner/question server/tuner/export "
@@ -86,7 +87,8 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ server/tuner/question server/plugins/protocol server/plugins/wire "
                 "server/plugins"},
     {.path = "server/convert",
-     .may_use = "search_space/ vendor_models recorder estimator/fit server/tuner/ server/engine "
+     .may_use = "search_space/ vendor_models recorder estimator/fit estimator/learning "
+                "server/tuner/ server/engine "
                 "proto/json"},
     {.path = "server/rpc/calls",
      .may_use = "search_space/base server/engine server/convert proto/json"},
@@ -114,7 +116,8 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins server/convert cli/program cli/reports"},
     {.path = "cli/commands",
-     .may_use = "search_space/ vendor_models recorder estimator/model server/tuner/ proto/json "
+     .may_use = "search_space/ vendor_models recorder estimator/model estimator/learning "
+                "server/tuner/ proto/json "
                 "server/process server/engine server/plugins server/plugins/wire "
                 "server/plugins/conformance server/convert server/rpc/client cli/program cli/input "
                 "cli/reports cli/local"},

@@ -54,6 +54,67 @@ TEST(AnswerCasesTest, BadHistoryIsNamedInEveryCase) {
   EXPECT_EQ(response.answers(0).failed().error().fields(0).field(), "history[0].model");
 }
 
+void AddCase(const std::string& id, int tensor_parallel, const std::string& group,
+             v1::EvaluatePlansRequest& request) {
+  v1::EvaluateCase& wire = *request.add_cases();
+  ASSERT_TRUE(ParseJson(kCase, "", wire).empty());
+  wire.set_id(id);
+  if (!group.empty()) wire.set_group(group);
+  wire.mutable_plan()->set_tensor_parallel(tensor_parallel);
+  wire.mutable_plan()->set_data_parallel(8 / tensor_parallel);
+}
+
+TEST(AnswerCasesTest, RanksTheCasesOfAGroup) {
+  v1::EvaluatePlansRequest request;
+  AddCase("slow", 8, "one", request);
+  AddCase("fast", 1, "one", request);
+  AddCase("wrong", 3, "one", request);
+  AddCase("other", 8, "two", request);
+  AddCase("alone", 1, "", request);
+  const v1::EvaluatePlansResponse response = AnswerCases(request, Known()).value();
+  EXPECT_EQ(response.answers(0).estimate().choice_rank(), 2);
+  EXPECT_EQ(response.answers(1).estimate().choice_rank(), 1);
+  EXPECT_TRUE(response.answers(2).has_failed());
+  EXPECT_EQ(response.answers(3).estimate().choice_rank(), 1);
+  EXPECT_FALSE(response.answers(4).estimate().has_choice_rank());
+}
+
+TEST(AnswerCasesTest, ComparesPairs) {
+  v1::EvaluatePlansRequest request;
+  AddCase("slow", 8, "", request);
+  AddCase("fast", 1, "", request);
+  AddCase("wrong", 3, "", request);
+  AddCase("twice", 1, "", request);
+  AddCase("twice", 2, "", request);
+  const auto add = [&](const std::string& a, const std::string& b) {
+    v1::CasePair& pair = *request.add_pairs();
+    if (!a.empty()) pair.set_a(a);
+    if (!b.empty()) pair.set_b(b);
+  };
+  add("fast", "slow");
+  add("slow", "fast");
+  add("fast", "fast");
+  add("absent", "wrong");
+  add("twice", "");
+  const v1::EvaluatePlansResponse response = AnswerCases(request, Known()).value();
+  ASSERT_EQ(response.pairs_size(), 5);
+  EXPECT_EQ(response.pairs(0).a(), "fast");
+  EXPECT_EQ(response.pairs(0).b(), "slow");
+  EXPECT_GT(response.pairs(0).faster_probability_ratio(), 0.9);
+  EXPECT_DOUBLE_EQ(response.pairs(1).faster_probability_ratio(),
+                   1 - response.pairs(0).faster_probability_ratio());
+  EXPECT_EQ(response.pairs(2).faster_probability_ratio(), 0.5);
+  ASSERT_EQ(response.pairs(3).error().fields_size(), 2);
+  EXPECT_EQ(response.pairs(3).error().fields(0).description(), "\"absent\"; no case has this id");
+  EXPECT_EQ(response.pairs(3).error().fields(1).description().find(
+                "\"wrong\"; this case has no estimate: plan.tensor_parallel"),
+            0U);
+  ASSERT_EQ(response.pairs(4).error().fields_size(), 2);
+  EXPECT_EQ(response.pairs(4).error().fields(0).description(),
+            "\"twice\"; several cases have this id");
+  EXPECT_EQ(response.pairs(4).error().fields(1).description(), "missing; required");
+}
+
 TEST(AnswerCasesTest, EndsWhenTheCallerHasGone) {
   v1::EvaluatePlansRequest request;
   request.add_cases();

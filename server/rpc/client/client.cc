@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "meshwright/v1/catalog.grpc.pb.h"
@@ -115,6 +116,14 @@ absl::StatusOr<v1::RecommendResponse> Client::Recommend(const v1::RecommendReque
 
 absl::StatusOr<v1::EvaluatePlansResponse> Client::EvaluatePlans(
     const v1::EvaluatePlansRequest& request, const CallOptions& options) {
+  // Only the call that has all cases of a group or a pair can compare them.
+  const bool compares =
+      request.pairs_size() > 0 ||
+      std::ranges::any_of(request.cases(), [](const auto& one) { return one.has_group(); });
+  if (compares) {
+    return Call(*stubs_->recommendation, &v1::RecommendationService::Stub::EvaluatePlans, request,
+                options);
+  }
   v1::EvaluatePlansResponse all;
   int next = 0;
   do {

@@ -22,7 +22,10 @@ absl::StatusOr<CalibratedEstimate> EvaluatePlan(const ResolvedCase& asked, Calib
   estimate.applied_defaults.insert(estimate.applied_defaults.end(), applied.begin(), applied.end());
   const std::vector<std::string> warnings = WarningsOf(problem, calibration);
   estimate.warnings.insert(estimate.warnings.begin(), warnings.begin(), warnings.end());
-  return CalibratedEstimate{.estimate = std::move(estimate), .calibration = learnt->report};
+  TimeUncertainty uncertainty = model.UncertaintyOf(ranked.plan, estimate);
+  return CalibratedEstimate{.estimate = std::move(estimate),
+                            .uncertainty = std::move(uncertainty),
+                            .calibration = learnt->report};
 }
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "estimator/learning/uncertainty.h"
 #include "search_space/spec/estimate.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/resolved_study.h"
@@ -12,6 +13,7 @@ namespace meshwright {
 
 struct CalibratedEstimate {
   Estimate estimate = {};
+  TimeUncertainty uncertainty = {};
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
 };
 

@@ -1,0 +1,106 @@
+#include "estimator/learning/uncertainty.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "estimator/learning/interval.h"
+#include "estimator/learning/run_residuals.h"
+#include "search_space/spec/cluster.h"
+
+namespace meshwright {
+namespace {
+
+// The standard deviations of a source's relative error, and of that of an exchange across nodes:
+// the likeliest for pairs of measured plans (scripts/fit_uncertainty.py,
+// docs/cost_model/comparisons.md).
+constexpr double kSourceSigma = 0.35;
+constexpr double kAcrossNodesSigma = 0.6;
+
+double SigmaOf(ErrorSource source) {
+  const bool crosses =
+      source == ErrorSource::kExchangeAcrossNodes || source == ErrorSource::kExpertsAcrossNodes;
+  return crosses ? kAcrossNodesSigma : kSourceSigma;
+}
+
+ErrorSource SourceOf(TimeCause cause, bool crosses_nodes) {
+  switch (cause) {
+    case TimeCause::kMatmul:
+    case TimeCause::kAttention:
+    case TimeCause::kMemoryBound:
+    case TimeCause::kVocabulary:
+    case TimeCause::kRecompute:
+    case TimeCause::kOptimizer:
+      return ErrorSource::kKernels;
+    case TimeCause::kTensorParallel:
+    case TimeCause::kContextParallel:
+    case TimeCause::kPipelineP2p:
+    case TimeCause::kDataParallel:
+      return crosses_nodes ? ErrorSource::kExchangeAcrossNodes : ErrorSource::kExchangeInNode;
+    case TimeCause::kExpertParallel:
+      return crosses_nodes ? ErrorSource::kExpertsAcrossNodes : ErrorSource::kExpertsInNode;
+    case TimeCause::kPipelineBubble:
+      return ErrorSource::kBubble;
+    case TimeCause::kHost:
+    case TimeCause::kFixed:
+    case TimeCause::kActivationOffload:
+      return ErrorSource::kHost;
+  }
+  std::abort();
+}
+
+double Squared(double x) { return x * x; }
+
+std::string FoundationOf(const EstimatorProblem& problem) {
+  std::string text = problem.profile.name + " " + problem.profile.version;
+  for (const NodePool& pool : problem.cluster.pools) text.append(" ").append(pool.chip.id);
+  return text;
+}
+
+}  // namespace
+
+TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
+                              const NodeCrossings& crossings, const EstimatorProblem& problem,
+                              const Calibration& calibration) {
+  const double width = std::log(estimate.step_time_high / estimate.step_time_low);
+  TimeUncertainty uncertainty = {.point = point,
+                                 .plan_variance = Squared(kTimePrior.plan),
+                                 .noise_variance = Squared(kTimePrior.noise),
+                                 .foundation = FoundationOf(problem),
+                                 .variance = Squared(width / (2 * kCentral80))};
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    const ErrorSource source = SourceOf(static_cast<TimeCause>(i), crossings[i]);
+    uncertainty.loads[static_cast<std::size_t>(source)] +=
+        SigmaOf(source) * (estimate.breakdown[i] / estimate.step_time);
+  }
+  if (!calibration.time.points.empty()) {
+    uncertainty.plan_variance = calibration.time.plan_variance;
+    uncertainty.noise_variance = calibration.time.noise_variance;
+    uncertainty.learnt = LearntCoordinates(calibration.time, point);
+  }
+  return uncertainty;
+}
+
+double SourceVariance(const TimeUncertainty& uncertainty) {
+  double variance = 0;
+  for (const double load : uncertainty.loads) variance += Squared(load);
+  return variance;
+}
+
+double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b) {
+  if (a.foundation != b.foundation) return std::sqrt(a.variance + b.variance);
+  double variance = 0;
+  for (std::size_t i = 0; i < kErrorSourceCount; ++i) variance += Squared(a.loads[i] - b.loads[i]);
+  double rest = (a.plan_variance + b.plan_variance) * (1 - Likeness(a.point, b.point));
+  for (std::size_t i = 0; i < std::min(a.learnt.size(), b.learnt.size()); ++i) {
+    rest -= Squared(a.learnt[i] - b.learnt[i]);
+  }
+  return std::sqrt(variance + std::max(0.0, rest) + a.noise_variance + b.noise_variance);
+}
+
+double FasterProbability(Seconds first, const TimeUncertainty& of_first, Seconds second,
+                         const TimeUncertainty& of_second) {
+  return ProbabilityBelow(first.count(), second.count(), RatioSigma(of_first, of_second));
+}
+
+}  // namespace meshwright

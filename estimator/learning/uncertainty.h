@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/run_residuals.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
+
+namespace meshwright {
+
+// Which causes of a step's time are communication of a group that spans nodes.
+using NodeCrossings = std::bitset<kTimeCauseCount>;
+
+// The sources of a modelled step's error. The relative error in one of them is the same for all
+// plans of a question, whose steps it has different shares of.
+enum class ErrorSource {
+  kKernels,  // computation, repeated or not
+  kExchangeInNode,
+  kExchangeAcrossNodes,
+  kExpertsInNode,  // the exchange of experts
+  kExpertsAcrossNodes,
+  kBubble,
+  kHost,  // launches, fixed work of a step, copies to the host
+};
+inline constexpr std::size_t kErrorSourceCount = 7;
+
+// How far the step times of plans of one question may be from their estimates, so that the errors
+// which two plans share cancel in their ratio (docs/cost_model/comparisons.md).
+struct TimeUncertainty {
+  // The share of each ErrorSource in the step, times the standard deviation of its relative error.
+  std::array<double, kErrorSourceCount> loads = {};
+  // The rest of the error is alike for plans of like sizes.
+  PlanPoint point = {};
+  double plan_variance = 0;   // of that rest, for one plan
+  double noise_variance = 0;  // of one measured run
+  // What measured runs explain of the rest, as coordinates whose inner product is a covariance.
+  std::vector<double> learnt = {};
+  // Plans on other chips or under another framework share none of these errors.
+  std::string foundation = {};  // the chips and the framework
+  double variance = 0;          // of the whole estimate
+};
+
+// Returns the uncertainty of an estimate from its interval, its breakdown and its plan's point and
+// crossings, under the calibration that it was made with.
+TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
+                              const NodeCrossings& crossings, const EstimatorProblem& problem,
+                              const Calibration& calibration);
+
+// Returns the variance of the logarithm of one plan's measured / estimated step time that comes
+// from its sources alone.
+double SourceVariance(const TimeUncertainty& uncertainty);
+
+// Returns the standard deviation of the logarithm of the ratio of two plans' measured step times.
+double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b);
+
+// Returns the probability that a step of the first plan is shorter than one of the second if both
+// run; 0.5 if the two estimates are equal.
+double FasterProbability(Seconds first, const TimeUncertainty& of_first, Seconds second,
+                         const TimeUncertainty& of_second);
+
+}  // namespace meshwright

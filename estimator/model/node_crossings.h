@@ -1,0 +1,12 @@
+#pragma once
+
+#include "estimator/learning/uncertainty.h"
+#include "estimator/model/stage_runs.h"
+
+namespace meshwright {
+
+// Returns which causes of a step's time are communication of groups that span nodes on the first
+// stage's devices.
+NodeCrossings NodeCrossingsOf(const StageRuns& stages);
+
+}  // namespace meshwright

@@ -1,0 +1,128 @@
+#include "server/convert/case_answers.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "estimator/learning/uncertainty.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/tuner/choice/choice.h"
+
+namespace meshwright {
+namespace {
+
+// Returns the rank of each answer in its group; absent without a group or an estimate.
+std::vector<std::optional<int>> RanksOf(std::span<const CaseAnswer> answers) {
+  std::map<std::string_view, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i].group.empty() && answers[i].estimate.ok()) {
+      groups[answers[i].group].push_back(i);
+    }
+  }
+  std::vector<std::optional<int>> ranks(answers.size());
+  for (const auto& [name, members] : groups) {
+    std::vector<Alternative> alternatives;
+    for (const std::size_t i : members) {
+      const CalibratedEstimate& own = *answers[i].estimate;
+      alternatives.push_back({answers[i].plan, own.estimate, own.uncertainty});
+    }
+    int rank = 0;
+    for (const std::size_t chosen : RankChoices(alternatives, {})) {
+      ranks[members[chosen]] = ++rank;
+    }
+  }
+  return ranks;
+}
+
+// Finds the cases of pairs by their ids.
+class CasesById {
+ public:
+  explicit CasesById(std::span<const CaseAnswer> answers) {
+    for (const CaseAnswer& answer : answers) {
+      if (!answer.id.has_value()) continue;
+      const auto [found, is_new] = by_id_.emplace(*answer.id, &answer);
+      if (!is_new) found->second = nullptr;  // several cases
+    }
+  }
+
+  // Returns the case that a side of a pair names, or null after adding why there is none.
+  const CaseAnswer* Find(std::string_view side, bool is_stated, const std::string& id,
+                         std::vector<FieldViolation>& found) const {
+    const auto add = [&](std::string description) {
+      found.push_back({.field = std::string(side), .description = std::move(description)});
+    };
+    if (!is_stated) {
+      add("missing; required");
+      return nullptr;
+    }
+    const auto at = by_id_.find(id);
+    if (at == by_id_.end()) {
+      add(fmt::format("\"{}\"; no case has this id", id));
+      return nullptr;
+    }
+    if (at->second == nullptr) {
+      add(fmt::format("\"{}\"; several cases have this id", id));
+      return nullptr;
+    }
+    if (!at->second->estimate.ok()) {
+      add(fmt::format("\"{}\"; this case has no estimate: {}", id,
+                      std::string(at->second->estimate.status().message())));
+      return nullptr;
+    }
+    return at->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, const CaseAnswer*> by_id_;
+};
+
+}  // namespace
+
+std::vector<v1::EvaluateAnswer> CaseAnswersToWire(std::span<const CaseAnswer> answers) {
+  const std::vector<std::optional<int>> ranks = RanksOf(answers);
+  std::vector<v1::EvaluateAnswer> wire(answers.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const CaseAnswer& answer = answers[i];
+    if (!answer.estimate.ok()) {
+      v1::FailedCase& failed = *wire[i].mutable_failed();
+      if (answer.id.has_value()) failed.set_id(*answer.id);
+      *failed.mutable_error() = ToCaseError(answer.estimate.status());
+      continue;
+    }
+    v1::Estimate& estimate = *wire[i].mutable_estimate();
+    estimate = ToWire(*answer.estimate);
+    if (answer.id.has_value()) estimate.set_id(*answer.id);
+    if (ranks[i].has_value()) estimate.set_choice_rank(*ranks[i]);
+  }
+  return wire;
+}
+
+std::vector<v1::ComparedPair> ComparePairs(
+    std::span<const CaseAnswer> answers,
+    const google::protobuf::RepeatedPtrField<v1::CasePair>& pairs) {
+  const CasesById cases(answers);
+  std::vector<v1::ComparedPair> compared;
+  for (const v1::CasePair& pair : pairs) {
+    v1::ComparedPair& out = compared.emplace_back();
+    out.set_a(pair.a());
+    out.set_b(pair.b());
+    std::vector<FieldViolation> found;
+    const CaseAnswer* a = cases.Find("a", pair.has_a(), pair.a(), found);
+    const CaseAnswer* b = cases.Find("b", pair.has_b(), pair.b(), found);
+    if (a == nullptr || b == nullptr) {
+      *out.mutable_error() = ToCaseError(InvalidFields(found));
+      continue;
+    }
+    out.set_faster_probability_ratio(
+        FasterProbability(a->estimate->estimate.step_time, a->estimate->uncertainty,
+                          b->estimate->estimate.step_time, b->estimate->uncertainty));
+  }
+  return compared;
+}
+
+}  // namespace meshwright

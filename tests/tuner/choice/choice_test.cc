@@ -1,0 +1,120 @@
+#include "server/tuner/choice/choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+#include "estimator/learning/uncertainty.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/choice/plainness.h"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Plans whose errors are independent, so that the sigma of a difference is easy to work out.
+class ChoiceTest : public testing::Test {
+ protected:
+  // Adds a plan with a step of so many seconds that fits with this probability.
+  ParallelPlan& Add(double seconds, double fit_probability, double sigma = 0) {
+    Estimate& estimate = estimates_.emplace_back();
+    estimate.step_time = Seconds(seconds);
+    estimate.fit_probability = fit_probability;
+    TimeUncertainty& uncertainty = uncertainties_.emplace_back();
+    uncertainty.noise_variance = sigma * sigma / 2;
+    return plans_.emplace_back();
+  }
+
+  std::vector<std::size_t> Rank(const ChoiceOptions& options = {}) {
+    std::vector<Alternative> alternatives;
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      alternatives.push_back({plans_[i], estimates_[i], uncertainties_[i]});
+    }
+    return RankChoices(alternatives, options);
+  }
+
+  std::deque<ParallelPlan> plans_;
+  std::deque<Estimate> estimates_;
+  std::deque<TimeUncertainty> uncertainties_;
+};
+
+TEST_F(ChoiceTest, NothingToChoose) { EXPECT_THAT(Rank(), IsEmpty()); }
+
+TEST_F(ChoiceTest, FastestOfTheSafe) {
+  Add(10, 0.999, 0.001);
+  Add(9, 0.6, 0.001);
+  Add(8, 0.94, 0.001);
+  Add(11, 1, 0.001);
+  EXPECT_THAT(Rank(), ElementsAre(0, 3, 2, 1));
+  EXPECT_THAT(Rank({.min_fit_probability = 0.9}), ElementsAre(2, 0, 3, 1));
+}
+
+// Below the minimum: 8 s at 0.5 is expected to cost 0.5 x 8 + 0.5 x 2 x 10 = 14 s a step, 10 s at
+// 0.9 costs 0.9 x 10 + 0.1 x 2 x 10 = 11 s.
+TEST_F(ChoiceTest, ExpectedCostWhereNoneIsSafe) {
+  Add(8, 0.5, 0.001);
+  Add(10, 0.9, 0.001);
+  EXPECT_THAT(Rank(), ElementsAre(1, 0));
+}
+
+// A difference of 1 % under a sigma of 5 % is seen with a probability of 0.58: a tie, which the
+// plan that is surer to fit wins. 4 % is seen with 0.78: no tie.
+TEST_F(ChoiceTest, SurerOfTwoThatAreTied) {
+  Add(10, 0.96, 0.05);
+  Add(10.1, 0.999, 0.05);
+  EXPECT_THAT(Rank(), ElementsAre(1, 0));
+  estimates_[1].step_time = Seconds(10.4);
+  EXPECT_THAT(Rank(), ElementsAre(0, 1));
+  EXPECT_THAT(Rank({.tie_probability = 0.8}), ElementsAre(1, 0));
+}
+
+TEST_F(ChoiceTest, BetterFoundedThenPlainerThenNearer) {
+  Add(10, 1, 0.05).optimizer_offload_ratio = 0.5;
+  Add(10.05, 1, 0.05).tensor_parallel = 4;
+  Add(10.1, 1, 0.05).tensor_parallel = 2;
+  Add(10.15, 1, 0.05).tensor_parallel = 8;
+  estimates_[3].provenance = Provenance::kMeasured;
+  EXPECT_THAT(Rank(), ElementsAre(3, 1, 2, 0));
+  ParallelPlan own;
+  own.tensor_parallel = 2;
+  EXPECT_THAT(Rank({.own = own}), ElementsAre(3, 2, 1, 0));
+}
+
+TEST_F(ChoiceTest, AnUnsafePlanDoesNotEnterTheTie) {
+  Add(10, 0.96, 0.05);
+  Add(10, 0.94, 0.05);
+  estimates_[1].provenance = Provenance::kMeasured;
+  EXPECT_THAT(Rank(), ElementsAre(0, 1));
+}
+
+TEST(Plainness, NamesWhatNoRunHasConfirmed) {
+  ParallelPlan plan;
+  EXPECT_THAT(UnmeasuredFeatures(plan), IsEmpty());
+  plan.context_parallel_kind = ContextParallelKind::kHybrid;  // without context parallelism
+  EXPECT_THAT(UnmeasuredFeatures(plan), IsEmpty());
+  plan.context_parallel = 2;
+  plan.optimizer_offload_ratio = 0.25;
+  plan.schedule = Schedule::kDualpipe;
+  EXPECT_THAT(UnmeasuredFeatures(plan),
+              ElementsAre("optimizer_offload_ratio", "schedule", "context_parallel_kind"));
+}
+
+TEST(Plainness, DistanceCountsFields) {
+  ParallelPlan a;
+  ParallelPlan b;
+  EXPECT_EQ(DistanceOf(a, b), 0);
+  b.tensor_parallel = 4;
+  b.recompute.granularity = RecomputeGranularity::kFull;
+  b.recompute.layer_counts = {2};
+  EXPECT_EQ(DistanceOf(a, b), 2);
+}
+
+}  // namespace
+}  // namespace meshwright
