@@ -222,6 +222,12 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
     Append(std::move(history.violations), out.violations);
   }
   if (flags.plan_count.has_value()) request.set_plan_count(*flags.plan_count);
+  if (flags.min_fit_probability.has_value()) {
+    request.set_min_fit_probability_ratio(*flags.min_fit_probability);
+  }
+  if (flags.tie_probability.has_value()) {
+    request.set_tie_probability_ratio(*flags.tie_probability);
+  }
   if (flags.history_sequence.has_value()) request.set_history_sequence(*flags.history_sequence);
   if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
   if (flags.strategy.has_value()) request.set_strategy(*flags.strategy);

@@ -60,6 +60,8 @@ struct TuneFlags {
   std::string baseline = {};  // empty: none
   std::string history = {};   // empty: none
   std::optional<int> plan_count = {};
+  std::optional<double> min_fit_probability = {};
+  std::optional<double> tie_probability = {};
   std::optional<std::int64_t> history_sequence = {};
   std::optional<double> deadline_seconds = {};
   std::optional<std::string> strategy = {};

@@ -74,6 +74,12 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       "--baseline", flags.baseline,
       "JSON file with the plan to compare with (the one that you would choose by hand)");
   command.add_option("--top", flags.plan_count, "number of plans in the answer (5)");
+  command.add_option("--min-fit-probability", flags.min_fit_probability,
+                     "recommend a plan that fits with at least this probability, if there is one "
+                     "(0.95)");
+  command.add_option("--tie", flags.tie_probability,
+                     "two plans are tied if neither is faster with at least this probability, and "
+                     "the surer and plainer one is recommended (0.7); 0.5: there are no ties");
   command.add_flag("--pareto", flags.pareto,
                    "also find the fastest plans that leave 10, 20 and 30 % of each device's memory "
                    "free; each takes a search of its own");

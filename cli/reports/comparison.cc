@@ -57,11 +57,6 @@ std::string DifferenceTable(const google::protobuf::Map<std::string, Value>& fir
   return rows.empty() ? "  no term differs\n" : table.Text("  ");
 }
 
-// No estimate is certain.
-std::string ProbabilityText(double probability) {
-  return probability > 0.99 ? "more than 99 %" : fmt::format("{:.0f} %", 100 * probability);
-}
-
 std::string Verdict(const v1::PlanComparison& comparison) {
   const v1::Estimate& first = comparison.first();
   const v1::Estimate& second = comparison.second();

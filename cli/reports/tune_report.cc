@@ -41,6 +41,7 @@ std::vector<std::string> PlanRow(std::string rank, const v1::RankedPlan& ranked)
           PercentText(e.model_flops_utilization_ratio()),
           GibText(e.peak_memory_bytes()),
           GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
+          ProbabilityText(e.fit_probability_ratio()),
           FullWords(ranked)};
 }
 
@@ -51,6 +52,7 @@ std::string PlanTable(const v1::TuneResult& result) {
                {.title = "MFU", .align = Align::kRight},
                {.title = "peak GiB", .align = Align::kRight},
                {.title = "headroom GiB", .align = Align::kRight},
+               {.title = "fits", .align = Align::kRight},
                {.title = "plan"}});
   int rank = 0;
   for (const v1::RankedPlan& ranked : result.plans()) {
@@ -60,12 +62,31 @@ std::string PlanTable(const v1::TuneResult& result) {
   return table.Text(kIndent);
 }
 
+// Says what to do, and why.
+std::string Verdict(const v1::TuneResult& result) {
+  if (result.recommendation().empty()) return "";
+  return fmt::format("{} {}\n",
+                     result.recommendation() == "launch" ? "Launch plan 1." : "Keep your plan.",
+                     result.reason());
+}
+
 std::string GainLine(const v1::TuneResult& result) {
   if (result.plans().empty() || !result.has_baseline()) return "";
   const v1::Estimate& base = result.baseline().estimate();
   if (!base.fits()) return "The baseline does not fit into memory.\n";
   const double best = result.plans(0).estimate().step_time_seconds();
   const double saved = base.step_time_seconds() - best;
+  const bool is_advised = !result.recommendation().empty();
+  if (is_advised && result.baseline().plan_digest() == result.plans(0).plan_digest()) {
+    return "Plan 1 is the baseline.\n";
+  }
+  if (is_advised && saved <= 0) {
+    return fmt::format(
+        "By the model the baseline is {} faster than plan 1, but it fits with a probability of "
+        "{}.\n",
+        PercentText(best / base.step_time_seconds() - 1),
+        ProbabilityText(base.fit_probability_ratio()));
+  }
   if (saved <= 0) return "The baseline is the best plan known: keep it.\n";
   return fmt::format("{:.2f}x the baseline's speed: {} less a step ({}).\n",
                      base.step_time_seconds() / best, SecondsText(saved),
@@ -163,6 +184,18 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
   return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + remarks;
 }
 
+// Names the plan that is proven to be the fastest of the space by the model.
+std::string OptimumWords(const v1::TuneResult& result) {
+  const bool is_first = !result.has_model_optimum() || result.plans().empty() ||
+                        result.model_optimum().plan_digest() == result.plans(0).plan_digest();
+  if (is_first) return "; plan 1 is proven the fastest of the space by the model";
+  const v1::Estimate& best = result.model_optimum().estimate();
+  return fmt::format("; proven the fastest by the model: {}, fits with {}: {}",
+                     SecondsText(best.step_time_seconds()),
+                     ProbabilityText(best.fit_probability_ratio()),
+                     FullWords(result.model_optimum()));
+}
+
 std::string SearchLine(const v1::GetStudyResponse& answer) {
   if (answer.result().has_trial_summary()) return TrialLine(answer.result());
   const v1::Search& search = answer.result().search();
@@ -179,7 +212,7 @@ std::string SearchLine(const v1::GetStudyResponse& answer) {
     text += search.optimality_gap_ratio() > 0
                 ? fmt::format("; at most {} slower than the best of the space",
                               PercentText(search.optimality_gap_ratio()))
-                : "; proven best of the space";
+                : OptimumWords(answer.result());
   } else if (answer.study().state() == "cancelled") {
     text += "; cancelled: the best so far";
   } else if (answer.study().outcome() == "deadline_cut") {
@@ -318,7 +351,7 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
 std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
-  text += SearchLine(answer) + "\n" + PlanTable(result) + GainLine(result);
+  text += Verdict(result) + SearchLine(answer) + "\n" + PlanTable(result) + GainLine(result);
   text += ParetoTable(result, notes) + TrialTable(result, notes);
   text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
   if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);

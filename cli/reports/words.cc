@@ -129,6 +129,11 @@ std::string GibText(std::int64_t bytes) {
 
 std::string PercentText(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
 
+std::string ProbabilityText(double probability) {
+  if (probability > 0.99) return "> 99 %";
+  return probability < 0.01 ? "< 1 %" : fmt::format("{:.0f} %", 100 * probability);
+}
+
 std::string CountText(std::int64_t count) {
   std::string text = fmt::format("{}", count);
   const std::size_t first_digit = count < 0 ? 1 : 0;

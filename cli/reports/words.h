@@ -9,10 +9,11 @@ namespace meshwright {
 
 // Figures and plans as people read them. Pure functions.
 
-std::string SecondsText(double seconds);    // "21.3 s", "950 ms", "12 us"
-std::string GibText(std::int64_t bytes);    // "61.2"
-std::string PercentText(double ratio);      // "52.1 %"
-std::string CountText(std::int64_t count);  // "1,234,567"
+std::string SecondsText(double seconds);          // "21.3 s", "950 ms", "12 us"
+std::string GibText(std::int64_t bytes);          // "61.2"
+std::string PercentText(double ratio);            // "52.1 %"
+std::string ProbabilityText(double probability);  // "83 %"; "> 99 %", because none is certain
+std::string CountText(std::int64_t count);        // "1,234,567"
 
 // Returns "ok" or "crash (metrics_missing)", for example: the class of a failure follows if it says
 // more than the outcome. Returns "-" for what has not ended.

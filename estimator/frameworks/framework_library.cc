@@ -9,6 +9,7 @@
 
 #include "estimator/frameworks/framework_files.h"
 #include "estimator/frameworks/profile_facts.h"
+#include "search_space/base/edit_distance.h"
 #include "search_space/base/embedded_file.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
@@ -17,8 +18,6 @@ namespace meshwright {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::string_view kRootProfile = "generic";
 
 std::string TextOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -148,25 +147,15 @@ absl::Status FrameworkLibrary::AddFile(std::string_view name, std::string_view t
 
 FoundFramework FrameworkLibrary::Find(std::string_view name, std::string_view version) const {
   FoundFramework found;
-  const FrameworkEntry* generic = nullptr;
   const FrameworkEntry* fallback = nullptr;
   for (const FrameworkEntry& entry : entries_) {
-    if (entry.profile.name == kRootProfile) generic = &entry;
     if (entry.profile.name != name) continue;
     if (entry.is_default) fallback = &entry;
     for (const std::string& prefix : entry.versions) {
       if (!version.empty() && version.substr(0, prefix.size()) == prefix) found.entry = &entry;
     }
   }
-  if (found.entry != nullptr) return found;
-  if (fallback == nullptr) {
-    found.entry = generic;
-    found.warnings.push_back(
-        fmt::format("workload.framework.name = \"{}\" is not known; estimated with the profile "
-                    "`generic` (known: {})",
-                    name, fmt::join(Names(), ", ")));
-    return found;
-  }
+  if (found.entry != nullptr || fallback == nullptr) return found;
   found.entry = fallback;
   if (!version.empty() && !fallback->versions.empty()) {
     found.warnings.push_back(
@@ -175,6 +164,13 @@ FoundFramework FrameworkLibrary::Find(std::string_view name, std::string_view ve
                     version, name, fmt::join(fallback->versions, ", ")));
   }
   return found;
+}
+
+std::vector<std::string> FrameworkLibrary::NamesLike(std::string_view name) const {
+  std::vector<std::string> names = Names();
+  std::ranges::stable_sort(names, {},
+                           [&](const std::string& known) { return EditDistance(name, known); });
+  return names;
 }
 
 std::vector<std::string> FrameworkLibrary::Names() const {

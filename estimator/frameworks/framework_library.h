@@ -25,8 +25,8 @@ struct FrameworkEntry {
 };
 
 struct FoundFramework {
-  const FrameworkEntry* entry = nullptr;
-  std::vector<std::string> warnings = {};  // unknown name or version
+  const FrameworkEntry* entry = nullptr;   // null: no framework has this name
+  std::vector<std::string> warnings = {};  // unknown version
 };
 
 // The framework profiles that are compiled in (estimator/frameworks/*.json).
@@ -39,12 +39,13 @@ class FrameworkLibrary {
   absl::Status AddFile(std::string_view name, std::string_view text);
 
   // Finds the profile of a framework and version. An empty version takes the default profile; a
-  // version that no profile describes takes the default one with a warning, and an unknown name
-  // takes `generic` with a warning.
+  // version that no profile describes takes the default one with a warning.
   [[nodiscard]] FoundFramework Find(std::string_view name, std::string_view version) const;
 
   [[nodiscard]] const std::vector<FrameworkEntry>& entries() const { return entries_; }
   [[nodiscard]] std::vector<std::string> Names() const;  // sorted, each once
+  // Returns the names, those that are most like `name` first.
+  [[nodiscard]] std::vector<std::string> NamesLike(std::string_view name) const;
 
  private:
   std::vector<FrameworkEntry> entries_;

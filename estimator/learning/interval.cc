@@ -123,19 +123,34 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
   if (estimate.reserved_memory / estimate.memory_capacity > kMemoryPressure) {
     spread.time_high *= kPressureRatio;
   }
-  const bool known = problem.profile.provenance < Provenance::kAssumed;
-  spread.memory = known ? kMemorySigma : kAssumedMemorySigma;
-  if (!calibration.memory.points.empty()) {
-    const double own =
-        FactorVariance(calibration.memory, point) + calibration.memory.noise_variance;
-    spread.memory = std::max(kLeastMemorySigma, std::sqrt(own));
-  }
+  spread.memory = MemorySigma(problem, calibration);
   return spread;
+}
+
+double MemorySigma(const EstimatorProblem& problem, const Calibration& calibration) {
+  if (calibration.memory.points.empty()) {
+    const bool known = problem.profile.provenance < Provenance::kAssumed;
+    return known ? kMemorySigma : kAssumedMemorySigma;
+  }
+  static_assert(kMemoryPrior.plan == 0, "plans have no part of their own, so any point will do");
+  const double own = FactorVariance(calibration.memory, {}) + calibration.memory.noise_variance;
+  return std::max(kLeastMemorySigma, std::sqrt(own));
 }
 
 double ProbabilityBelow(double median, double limit, double log_sigma) {
   if (median <= 0) return 1;
   return 0.5 * std::erfc(-std::log(limit / median) / (log_sigma * std::sqrt(2.0)));
+}
+
+double LargestMedianRatio(double probability, double log_sigma) {
+  // Bisection: the standard library has no inverse of erfc.
+  double low = -10 * log_sigma;
+  double high = 10 * log_sigma;
+  for (int round = 0; round < 100; ++round) {
+    const double middle = (low + high) / 2;
+    (ProbabilityBelow(std::exp(middle), 1, log_sigma) >= probability ? low : high) = middle;
+  }
+  return std::exp(low);
 }
 
 }  // namespace meshwright

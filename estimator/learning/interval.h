@@ -28,10 +28,18 @@ bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
                 const Calibration& calibration, const PlanPoint& point);
 
+// Returns the standard deviation of the logarithm of a plan's memory; it is the same for all plans
+// of a question.
+double MemorySigma(const EstimatorProblem& problem, const Calibration& calibration);
+
 // Number of standard deviations around the mean that hold 80 % of a normal distribution.
 inline constexpr double kCentral80 = 1.2815515655446004;
 
 // Returns the probability that a log-normal quantity with this median stays below the limit.
 double ProbabilityBelow(double median, double limit, double log_sigma);
+
+// Returns the largest median, as a share of the limit, that stays below it with this probability.
+// 0 < probability < 1.
+double LargestMedianRatio(double probability, double log_sigma);
 
 }  // namespace meshwright

@@ -32,7 +32,7 @@ std::vector<std::optional<int>> RanksOf(std::span<const CaseAnswer> answers) {
       alternatives.push_back({answers[i].plan, own.estimate, own.uncertainty});
     }
     int rank = 0;
-    for (const std::size_t chosen : RankChoices(alternatives, {})) {
+    for (const std::size_t chosen : RankChoices(alternatives, {}).order) {
       ranks[members[chosen]] = ++rank;
     }
   }

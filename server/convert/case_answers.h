@@ -1,12 +1,13 @@
 #pragma once
 
+#include <google/protobuf/repeated_ptr_field.h>
+
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "google/protobuf/repeated_ptr_field.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/evaluate.h"

@@ -108,6 +108,11 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   if (const std::optional<double> deadline = in.Double("deadline_seconds")) {
     request.deadline = Seconds(*deadline);
   }
+  request.choice = {
+      .min_fit_probability =
+          in.Double("min_fit_probability_ratio").value_or(defaults.choice.min_fit_probability),
+      .tie_probability =
+          in.Double("tie_probability_ratio").value_or(defaults.choice.tie_probability)};
   request.disabled_rules = in.Texts("disabled_rules");
   request.strategy = in.Text("strategy").value_or(defaults.strategy);
   request.evaluation_limit = in.Int("evaluation_limit");

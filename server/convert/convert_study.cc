@@ -208,6 +208,8 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
   v1::TuneRequest wire = ToWire(request.question);
   if (request.baseline) *wire.mutable_baseline() = ToWire(*request.baseline);
   wire.set_plan_count(request.plan_count);
+  wire.set_min_fit_probability_ratio(request.choice.min_fit_probability);
+  wire.set_tie_probability_ratio(request.choice.tie_probability);
   if (request.deadline) wire.set_deadline_seconds(request.deadline->count());
   wire.set_strategy(request.strategy);
   if (request.evaluation_limit) wire.set_evaluation_limit(*request.evaluation_limit);
@@ -244,6 +246,12 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
 v1::TuneResult ToWire(const StudyResult& result) {
   v1::TuneResult wire;
   for (const RankedPlan& plan : result.plans) *wire.add_plans() = ToWire(plan);
+  if (result.model_optimum) *wire.mutable_model_optimum() = ToWire(*result.model_optimum);
+  if (result.recommendation) {
+    wire.set_recommendation(result.recommendation->advice == Advice::kLaunch ? "launch"
+                                                                             : "keep_yours");
+    wire.set_reason(result.recommendation->reason);
+  }
   if (result.baseline) *wire.mutable_baseline() = ToWire(*result.baseline);
   v1::Search& search = *wire.mutable_search();
   search.set_space_count(result.search.space_count);

@@ -89,6 +89,7 @@ StudyRequest SearchOf(const StudyRequest& request) {
   search.trials.reset();
   search.pareto = false;
   search.plan_count = kSearchedPlans;
+  search.choice = kModelOrder;  // a trial that fails costs little, and teaches
   return search;
 }
 

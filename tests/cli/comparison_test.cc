@@ -65,9 +65,8 @@ TEST(ComparisonReport, StatesTheProbability) {
                 "their 80 % intervals overlap: errors that both estimates share cancel.\n"));
   comparison = CompareEstimates(Fast(), Slow());
   comparison.set_first_is_faster_probability_ratio(0.999);
-  EXPECT_THAT(
-      ComparisonReport(comparison),
-      HasSubstr("\nIf both run, it is the faster one with a probability of more than 99 %.\n"));
+  EXPECT_THAT(ComparisonReport(comparison),
+              HasSubstr("\nIf both run, it is the faster one with a probability of > 99 %.\n"));
 }
 
 TEST(ComparisonReport, NamesTheRunsThatBothLeanOn) {

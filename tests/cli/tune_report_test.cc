@@ -57,11 +57,11 @@ v1::GetStudyResponse Answer() {
 TEST(StudyReportTest, SaysAllThatMatters) {
   const std::string report = StudyReport(Answer(), {.recorded = "kept"});
   EXPECT_THAT(report, HasSubstr("tiny on a100x16 (16 devices)\n"));
-  EXPECT_THAT(report,
-              HasSubstr("250 of 1,000 plans estimated in 250 ms; proven best of the space"));
+  EXPECT_THAT(report, HasSubstr("250 of 1,000 plans estimated in 250 ms; plan 1 is proven the "
+                                "fastest of the space by the model"));
   EXPECT_THAT(report, HasSubstr("8.00 s (7.00 s .. 10.0 s)"));
   // The peak is 60 GiB; 80 - 65 GiB are left.
-  EXPECT_THAT(report, HasSubstr("1,536  50.0 %      60.0          15.0  tp2 dp8 mb1 zero1"));
+  EXPECT_THAT(report, HasSubstr("1,536  50.0 %      60.0          15.0   99 %  tp2 dp8 mb1 zero1"));
   EXPECT_THAT(report, HasSubstr("1.25x the baseline's speed: 2.00 s less a step (20.0 %)."));
   EXPECT_THAT(report, HasSubstr("memory          500  50.0 %\n"));
   // 6 of 8 s, and 0.75 x 30 = 22.5 characters.
@@ -259,6 +259,36 @@ TEST(ChipReportTest, EveryFigureWithItsSource) {
   const std::string report = ChipReport(chip);
   EXPECT_THAT(report, HasSubstr("aliases: one, 1\n"));
   EXPECT_THAT(report, HasSubstr("power   400    published   high        data sheet\n"));
+}
+
+TEST(StudyReportTest, BeginsWithTheVerdict) {
+  v1::GetStudyResponse answer = Answer();
+  v1::TuneResult& result = *answer.mutable_result();
+  result.set_recommendation("launch");
+  result.set_reason("It is safe.");
+  result.mutable_plans(0)->set_plan_digest("a");
+  result.mutable_baseline()->set_plan_digest("b");
+  *result.mutable_model_optimum() = result.plans(0);
+  EXPECT_THAT(StudyReport(answer, {}),
+              HasSubstr("(16 devices)\nLaunch plan 1. It is safe.\n250 of 1,000 plans"));
+
+  result.mutable_model_optimum()->set_plan_digest("c");
+  result.mutable_model_optimum()->mutable_estimate()->set_step_time_seconds(7);
+  result.mutable_model_optimum()->mutable_estimate()->set_fit_probability_ratio(0.6);
+  EXPECT_THAT(StudyReport(answer, {}),
+              HasSubstr("; proven the fastest by the model: 7.00 s, fits with 60 %: tp2 dp8"));
+
+  result.mutable_baseline()->mutable_estimate()->set_step_time_seconds(7.5);
+  result.mutable_baseline()->mutable_estimate()->set_fit_probability_ratio(0.7);
+  EXPECT_THAT(StudyReport(answer, {}),
+              HasSubstr("By the model the baseline is 6.7 % faster than plan 1, but it fits with a "
+                        "probability of 70 %.\n"));
+
+  result.set_recommendation("keep_yours");
+  *result.mutable_plans(0) = result.baseline();
+  const std::string report = StudyReport(answer, {});
+  EXPECT_THAT(report, HasSubstr("\nKeep your plan. It is safe.\n"));
+  EXPECT_THAT(report, HasSubstr("Plan 1 is the baseline.\n"));
 }
 
 }  // namespace

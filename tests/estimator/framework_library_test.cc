@@ -97,11 +97,16 @@ TEST(FrameworkLibrary, OneDefaultForEachName) {
   }
 }
 
-TEST(FrameworkLibrary, UnknownNameIsGeneric) {
-  const FoundFramework found = BuiltIn().Find("my-trainer", "1.0");
-  EXPECT_EQ(found.entry->profile.name, "generic");
-  EXPECT_THAT(found.warnings,
-              ElementsAre(AllOf(HasSubstr("\"my-trainer\""), HasSubstr("megatron-core"))));
+TEST(FrameworkLibrary, UnknownNameIsNotFound) {
+  EXPECT_EQ(BuiltIn().Find("my-trainer", "1.0").entry, nullptr);
+  EXPECT_EQ(BuiltIn().Find("", "").entry, nullptr);
+}
+
+TEST(FrameworkLibrary, ClosestNamesFirst) {
+  const std::vector<std::string> names = BuiltIn().NamesLike("Megatron-LM");
+  EXPECT_EQ(names.front(), "megatron-lm");
+  EXPECT_EQ(names.size(), BuiltIn().Names().size());
+  EXPECT_EQ(BuiltIn().NamesLike("torchtian").front(), "torchtitan");
 }
 
 TEST(FrameworkLibrary, UnknownVersionIsTheDefault) {

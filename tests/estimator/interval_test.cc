@@ -292,5 +292,16 @@ TEST(Spread, MemoryPressure) {
   EXPECT_DOUBLE_EQ(tight.time_high, 1.3 * roomy.time_high);
 }
 
+// 1.6449 is the 95th percentile of a normal distribution.
+TEST(LargestMedianRatio, IsTheInverseOfProbabilityBelow) {
+  EXPECT_NEAR(LargestMedianRatio(0.95, 0.05), std::exp(-1.6448536 * 0.05), 1e-7);
+  EXPECT_NEAR(LargestMedianRatio(0.5, 0.1), 1, 1e-9);
+  for (const double p : {0.01, 0.6, 0.9999}) {
+    const double ratio = LargestMedianRatio(p, 0.07);
+    EXPECT_GE(ProbabilityBelow(ratio, 1, 0.07), p);
+    EXPECT_NEAR(ProbabilityBelow(ratio, 1, 0.07), p, 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -20,6 +20,7 @@
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "tests/pruner/all_plans.h"
+#include "tests/pruner/open_problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -95,7 +96,7 @@ SearchFound Search(const Problem& problem, const Calibration& calibration,
 // The best plans fail one after the other, by a crash or because memory ran out. Each time the
 // search finds the best of the remaining plans.
 TEST_P(HistoryRuleTest, SearchFindsTheBestThatHasNotFailed) {
-  const Problem problem = Resolved(GetParam().question);
+  const Problem problem = OpenProblem(GetParam().question);
   const std::vector<Evaluated> plans = RankedPlans(problem);
   Calibration calibration;
   for (int i = 0; i < 12; ++i) {
@@ -142,7 +143,7 @@ TEST_P(FailedByStageTest, NextBestIsFound) {
   question.workload.attention_kernel = AttentionKernel::kUnfused;
   question.workload.framework_facts = {{.name = GetParam().fact, .value = "true"}};
   question.cluster.pools = {Nodes(1, 2)};
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   problem.space.chosen = {{Dimension::kPipelineParallel, {.values = {2}}}};
   std::vector<Evaluated> plans = RankedPlans(problem);
   // Without copies to share them, the states are whole at every ZeRO stage, so these are one plan
@@ -186,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(All, FailedByStageTest,
 // If no other rule needs the cost model, every plan that is legal and not ruled out is evaluated.
 // Plans that fit the device and are not evaluated are counted for the history.
 TEST_P(HistoryRuleTest, CountsItsPlansApart) {
-  const Problem problem = Resolved(GetParam().question);
+  const Problem problem = OpenProblem(GetParam().question);
   std::vector<Evaluated> plans = RankedPlans(problem);
   // The space has no numbers that differ by stage.
   std::erase_if(plans, [](const Evaluated& e) {
@@ -219,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(All, HistoryRuleTest, testing::ValuesIn(Cases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(FailedPlans, FindsWhatIsWrittenDifferently) {
-  const Problem problem = Resolved(TinyQuestion());
+  const Problem problem = OpenProblem(TinyQuestion());
   ParallelPlan stated = {.pipeline_parallel = 2,
                          .data_parallel = 2,
                          .recompute = {.granularity = RecomputeGranularity::kFull},
@@ -239,7 +240,7 @@ TEST(FailedPlans, FindsWhatIsWrittenDifferently) {
 // The text names the rule, the numbers and the run that it relies on, and the order of plans if
 // that is the reason.
 TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
-  const Problem problem = Resolved(TinyQuestion());
+  const Problem problem = OpenProblem(TinyQuestion());
   ParallelPlan failed = {.data_parallel = 4, .micro_batch_size = 2};
   const auto size_of = [&](const ParallelPlan& plan) {
     return AnalyticModel(ViewOf(problem)).CheckMemory(plan).reserved_memory;

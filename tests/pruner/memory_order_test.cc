@@ -14,6 +14,7 @@
 #include "search_space/spec/workload.h"
 #include "server/tuner/question/problem.h"
 #include "tests/pruner/all_plans.h"
+#include "tests/pruner/open_problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -26,7 +27,7 @@ ParallelPlan DataParallel() { return {.data_parallel = 4, .micro_batch_size = 2}
 
 std::optional<std::vector<std::string>> Compare(const ParallelPlan& plan,
                                                 const ParallelPlan& other) {
-  const Problem problem = Resolved(TinyQuestion());
+  const Problem problem = OpenProblem(TinyQuestion());
   return NeedsAtLeast(plan, other, ViewOf(problem));
 }
 
@@ -120,7 +121,7 @@ TEST(NeedsAtLeast, HoldsForTheModel) {
   std::map<std::string, int> seen;  // pairs that differ in only one dimension
   int ordered = 0;
   for (int i = 0; i < ProblemCount(); ++i) {
-    Problem problem = Resolved(RandomQuestion(random));
+    Problem problem = OpenProblem(RandomQuestion(random));
     if (random() % 2 == 0) problem.space.whole_weights_percents = {0, 40, 100};
     const std::vector<Evaluated> plans = AllPlans(problem).plans();
     std::map<std::pair<int, int>, std::vector<const Evaluated*>> by_shape;

@@ -18,6 +18,7 @@
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "tests/pruner/all_plans.h"
+#include "tests/pruner/open_problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -258,7 +259,7 @@ class OptimumTest : public testing::TestWithParam<int> {
     std::vector<Problem> problems;
     problems.reserve(kProblemsATest);
     for (int i = 0; i < kProblemsATest; ++i) {
-      problems.push_back(Resolved(RandomQuestion(random)));
+      problems.push_back(OpenProblem(RandomQuestion(random)));
       if (random() % 3 == 0) problems.back().space.whole_weights_percents = {0, 40, 100};
     }
     return problems;
@@ -355,7 +356,7 @@ TEST(WorkersTest, PricedLayersAreNotLuck) {
   question.workload.framework_name = "deepspeed";
   question.workload.global_batch_size = 64;
   question.cluster.pools = {Nodes(4, 8)};
-  ExpectSameWithAnyWorkers(Resolved(question));
+  ExpectSameWithAnyWorkers(OpenProblem(question));
 }
 
 // Plans that the bound cuts would not have been in the answer.
@@ -396,7 +397,7 @@ TEST_P(OptimumTest, StoppedInTheMiddle) {
   Question question = TinyQuestion();
   question.workload.global_batch_size = 256;  // a space with thousands of groups of plans
   question.cluster.pools = {Nodes(8, 8)};
-  const Problem problem = Resolved(question);
+  const Problem problem = OpenProblem(question);
   for (const int workers : {1, 4}) {
     const SearchFound found = SearchExhaustively(
         SpaceOf(problem), ViewOf(problem), {},
@@ -415,7 +416,7 @@ TEST(UnevenChunksTest, TheStageOfTheOutputLayerHasFewerLayers) {
   Question question = TinyQuestion();
   question.model.layer_count = 8;
   question.workload.framework_name = "megatron-core";
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   problem.space.chosen[Dimension::kPipelineParallel] = {.values = {2}};
   problem.space.chosen[Dimension::kVirtualPipeline] = {.values = {2}};
   std::vector<Evaluated> plans = AllPlans(problem).plans();

@@ -8,6 +8,7 @@
 #include "pruner/pruner.h"
 #include "search_space/space/space.h"
 #include "server/tuner/question/problem.h"
+#include "tests/pruner/open_problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -22,7 +23,7 @@ class PruningTest : public testing::Test {
  protected:
   // No rule about sizes accepts three devices for four heads.
   ParallelPlan indivisible_ = {.tensor_parallel = 3};
-  Problem problem_ = Resolved(TinyQuestion());
+  Problem problem_ = OpenProblem(TinyQuestion());
   EstimatorProblem view_ = ViewOf(problem_);
   SearchSpace space_ = SpaceOf(problem_);
   PruneContext context_ = {.problem = view_, .space = space_};

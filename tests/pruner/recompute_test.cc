@@ -15,6 +15,7 @@
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/search/infeasible.h"
+#include "tests/pruner/open_problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -125,7 +126,7 @@ class RecomputeTest : public testing::TestWithParam<int> {};
 
 TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  Problem problem = Resolved(RandomQuestion(random));
+  Problem problem = OpenProblem(RandomQuestion(random));
   const SearchSpace space = SpaceOf(problem);
   constexpr unsigned kOneIn = 97;  // share of the groups of plans that differ only in recomputation
   const int group_depth = static_cast<int>(Dimension::kRecompute);
@@ -154,7 +155,7 @@ TEST(RecomputeByStageTest, EqualsTryingAllNumbers) {
   question.workload.global_batch_size = 8;
   question.workload.framework_facts = {{.name = "recomputes_by_stage", .value = "true"}};
   question.cluster.pools = {Nodes(1, 2)};
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   ParallelPlan plan = {.pipeline_parallel = 2, .micro_batch_size = 8};
   AnalyticModel model(ViewOf(problem));
   Choices choices = Evaluate(model, SpaceOf(problem), plan);
@@ -182,7 +183,7 @@ TEST(RecomputeByStageTest, ChunksOfUnevenStages) {
   question.model.layer_count = 12;
   question.workload.framework_facts = {{.name = "recomputes_by_stage", .value = "true"}};
   question.cluster.pools = {Nodes(1, 2)};
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   ParallelPlan plan = {.pipeline_parallel = 2,
                        .virtual_pipeline = 2,
                        .micro_batch_size = 2,
@@ -276,7 +277,7 @@ TEST_P(RecomputeMixTest, EqualsTryingAllMixes) {
   question.workload.attention_kernel = AttentionKernel::kUnfused;
   question.workload.framework_facts = {{.name = "mixes_recompute", .value = "true"}};
   question.cluster.pools = {Nodes(1, 2)};
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   const Choices choices = AllMixes(problem);
   bool is_mixed = false;
   for (const Bytes capacity : TellingCapacities(choices)) {
@@ -305,7 +306,7 @@ TEST(RecomputeMixesTest, SelectiveEverywhereIsKeptOnce) {
   Question question = TinyQuestion();
   question.workload.attention_kernel = AttentionKernel::kUnfused;
   question.workload.framework_facts = {{.name = "mixes_recompute", .value = "true"}};
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   const ParallelPlan plan = {.data_parallel = 4};
   ParallelPlan selective = plan;
   selective.recompute.granularity = RecomputeGranularity::kSelective;
@@ -323,7 +324,7 @@ TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
   Question question = TinyQuestion();
   question.model.layer_count = 16;
   question.workload.framework_facts = {{.name = "recomputes_by_stage", .value = "true"}};
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   ParallelPlan plan = {.pipeline_parallel = 4, .zero_stage = 0};
   plan.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {3, 3, 3, 3}};
   AnalyticModel model(ViewOf(problem));

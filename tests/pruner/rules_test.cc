@@ -13,6 +13,7 @@
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/problem.h"
+#include "tests/pruner/open_problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -296,7 +297,7 @@ TEST_P(RulesTest, RejectsWhatItMustAndNothingElse) {
   const Case& c = GetParam();
   Question question = TinyQuestion();
   question.cluster.pools = {Nodes(2, 8)};
-  Problem problem = Resolved(question);
+  Problem problem = OpenProblem(question);
   c.change(problem);
   const std::optional<Found> found = FirstRejection(c.rule, problem, c.plan);
   ASSERT_EQ(found.has_value(), c.expected.has_value());

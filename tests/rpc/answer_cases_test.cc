@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stop_token>
@@ -101,14 +102,13 @@ TEST(AnswerCasesTest, ComparesPairs) {
   EXPECT_EQ(response.pairs(0).a(), "fast");
   EXPECT_EQ(response.pairs(0).b(), "slow");
   EXPECT_GT(response.pairs(0).faster_probability_ratio(), 0.9);
-  EXPECT_DOUBLE_EQ(response.pairs(1).faster_probability_ratio(),
-                   1 - response.pairs(0).faster_probability_ratio());
+  EXPECT_NEAR(response.pairs(1).faster_probability_ratio(),
+              1 - response.pairs(0).faster_probability_ratio(), 1e-12);
   EXPECT_EQ(response.pairs(2).faster_probability_ratio(), 0.5);
   ASSERT_EQ(response.pairs(3).error().fields_size(), 2);
   EXPECT_EQ(response.pairs(3).error().fields(0).description(), "\"absent\"; no case has this id");
-  EXPECT_EQ(response.pairs(3).error().fields(1).description().find(
-                "\"wrong\"; this case has no estimate: plan.tensor_parallel"),
-            0U);
+  EXPECT_THAT(response.pairs(3).error().fields(1).description(),
+              testing::StartsWith("\"wrong\"; this case has no estimate: "));
   ASSERT_EQ(response.pairs(4).error().fields_size(), 2);
   EXPECT_EQ(response.pairs(4).error().fields(0).description(),
             "\"twice\"; several cases have this id");

@@ -59,6 +59,7 @@ TEST(ConvertRequestTest, FillsWhatFollowsFromOtherFields) {
   EXPECT_FALSE(model.tied_embeddings);
   EXPECT_FALSE(model.moe.has_value());
   EXPECT_EQ(request->plan_count, 5);
+  EXPECT_EQ(request->choice, ChoiceLimits());
   EXPECT_EQ(request->strategy, "exhaustive");
   EXPECT_FALSE(request->deadline.has_value());
   EXPECT_FALSE(request->baseline.has_value());
@@ -112,6 +113,10 @@ const MistakeCase kMistakes[] = {
     {"PlanCount",
      WithQuestion(R"("plan_count": 1001)"),
      {{"plan_count", "1001; must be between 1 and 1000"}}},
+    {"Choice",
+     WithQuestion(R"("min_fit_probability_ratio": 1, "tie_probability_ratio": 0.4)"),
+     {{"min_fit_probability_ratio", "1; must be between 0 and 0.9999"},
+      {"tie_probability_ratio", "0.4; must be between 0.5 and 1"}}},
     {"Deadline",
      WithQuestion(R"("deadline_seconds": 0)"),
      {{"deadline_seconds", "0; must be > 0"}}},
@@ -485,13 +490,6 @@ TEST(ConvertRequestTest, UnknownModelFamilyKeepsItsReason) {
   const auto with_more = FromWire(wire, Known());
   EXPECT_EQ(Reason(with_more.status()), "INVALID_FIELDS");
   EXPECT_EQ(FieldViolations(with_more.status()).size(), 2u) << with_more.status();
-}
-
-TEST(ConvertRequestTest, UnknownFrameworkIsNoMistake) {
-  v1::TuneRequest wire;
-  ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
-  wire.mutable_workload()->mutable_framework()->set_name("house-made");
-  EXPECT_TRUE(FromWire(wire, Known()).ok());
 }
 
 }  // namespace

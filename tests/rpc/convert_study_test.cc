@@ -39,6 +39,7 @@ StudyRequest FullRequest() {
   return {.question = question,
           .baseline = plan,
           .plan_count = 7,
+          .choice = {.min_fit_probability = 0.9, .tie_probability = 0.6},
           .deadline = Seconds(2.5),
           .strategy = StrategyNames().front(),
           .disabled_rules = {PruneRuleNames().front()},
@@ -199,6 +200,7 @@ TEST(CodecTest, EvaluationLimitReadsBack) {
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_FALSE(back->request.pareto);
+  EXPECT_EQ(back->request.choice, request.choice);
   EXPECT_EQ(back->request.strategy, "mcmc");
   EXPECT_EQ(back->request.evaluation_limit, 12);
 }
@@ -310,6 +312,8 @@ StudyResult SampleResult() {
                                              .reason = "why",
                                              .peak_memory = Bytes{7}};
   return {.plans = {plan, plan},
+          .model_optimum = plan,
+          .recommendation = Recommendation{.advice = Advice::kKeepYours, .reason = "because"},
           .baseline = plan,
           .search = {.space_count = 100,
                      .pruned_count_by_rule = {{"topology", 3}, {"divisibility", 40}},
@@ -375,15 +379,21 @@ TEST(ResultTest, EveryFieldIsSet) {
   EXPECT_THAT(UnsetFields(wire),
               testing::ElementsAre(
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
-                  "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state",
-                  "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                  "meshwright.v1.Estimate.choice_rank", "meshwright.v1.RankedPlan.rank",
+                  "meshwright.v1.RankedPlan.state", "meshwright.v1.Estimate.id",
+                  "meshwright.v1.Estimate.calibration", "meshwright.v1.Estimate.choice_rank",
                   "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state",
                   "meshwright.v1.Trial.failure_class", "meshwright.v1.Trial.failure_message",
                   "meshwright.v1.Trial.number", "meshwright.v1.Trial.state",
                   "meshwright.v1.Trial.start_time", "meshwright.v1.Trial.end_time",
                   "meshwright.v1.Trial.measurement_sequence", "meshwright.v1.PastRun.history_index",
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                  "meshwright.v1.Estimate.choice_rank", "meshwright.v1.RankedPlan.rank",
+                  "meshwright.v1.RankedPlan.state", "meshwright.v1.Estimate.id",
+                  "meshwright.v1.Estimate.calibration", "meshwright.v1.Estimate.choice_rank",
                   "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state"));
+  EXPECT_EQ(wire.recommendation(), "keep_yours");
+  EXPECT_EQ(wire.reason(), "because");
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
@@ -418,7 +428,8 @@ TEST(ResultTest, AnswersAreStoredAndShown) {
   EXPECT_THAT(
       UnsetFields(none.infeasible()),
       testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
-                           "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state"));
+                           "meshwright.v1.Estimate.choice_rank", "meshwright.v1.RankedPlan.rank",
+                           "meshwright.v1.RankedPlan.state"));
   EXPECT_EQ(FillAnswer("\xff", none).code(), absl::StatusCode::kDataLoss);
 }
 

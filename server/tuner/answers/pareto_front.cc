@@ -155,14 +155,14 @@ void AddParetoFront(const PreparedQuestion& question, const SearchOptions& optio
     result.warnings.emplace_back("pareto_front is empty, because the search ended early");
     return;
   }
-  AddPoint(result.plans.front(), result);
+  AddPoint(*result.model_optimum, result);
   AddLevels(question, options, control, fallback, result);
   if (!question.request.cost_model.has_value() || fallback.has_value()) return;
   // The points found may still dominate one another. A vendor's model may answer differently for
   // less memory, and a search that proves nothing may find a plan there that it missed before.
   result.pareto_front = FrontOf(std::move(result.pareto_front));
   const Seconds fastest = result.pareto_front.front().plan.estimate.step_time;
-  const Seconds answered = result.plans.front().estimate.step_time;
+  const Seconds answered = result.model_optimum->estimate.step_time;
   if (fastest >= answered) return;
   result.warnings.push_back(fmt::format(
       "pareto_front begins with a plan of {:.4g} s, found in a search with less memory, while plan "

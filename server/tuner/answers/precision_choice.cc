@@ -56,6 +56,14 @@ void Add(const StudyResult& part, Precision precision, StudyResult& sum) {
     plan.precision = precision;
     sum.plans.push_back(std::move(plan));
   }
+  const bool is_faster =
+      part.model_optimum.has_value() &&
+      (!sum.model_optimum.has_value() ||
+       part.model_optimum->estimate.step_time < sum.model_optimum->estimate.step_time);
+  if (is_faster) {
+    sum.model_optimum = part.model_optimum;
+    sum.model_optimum->precision = precision;
+  }
   for (ParetoPoint point : part.pareto_front) {
     point.plan.precision = precision;
     sum.pareto_front.push_back(std::move(point));
@@ -129,6 +137,28 @@ std::optional<CalibrationReport> CalibrationOf(Precision precision,
   return std::get<StudyResult>(*own->answer).calibration;
 }
 
+// Moves the plan to launch to the front: among the plans that the answers recommend, the fastest of
+// those that fit surely enough, or else the fastest.
+void PutRecommendedFirst(const std::vector<PrecisionAnswer>& answers, const ChoiceLimits& limits,
+                         StudyResult& result) {
+  using Key = std::pair<bool, Seconds>;
+  std::optional<Key> least;
+  for (const PrecisionAnswer& each : answers) {
+    const auto* own = each.answer.ok() ? std::get_if<StudyResult>(&*each.answer) : nullptr;
+    if (own == nullptr || !own->recommendation.has_value()) continue;
+    const RankedPlan& first = own->plans.front();
+    const Key key(first.estimate.fit_probability < limits.min_fit_probability,
+                  first.estimate.step_time);
+    if (least.has_value() && *least <= key) continue;
+    least = key;
+    result.recommendation = own->recommendation;
+    const auto at = std::ranges::find_if(result.plans, [&](const RankedPlan& ranked) {
+      return ranked.precision == each.precision && ranked.plan == first.plan;
+    });
+    std::rotate(result.plans.begin(), at, at + 1);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const ResolvedStudy& study,
@@ -165,7 +195,7 @@ absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const ResolvedS
 }
 
 absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
-                                   std::size_t plan_count) {
+                                   const StudyRequest& request) {
   if (!answers.front().precision.has_value()) return answers.front().answer;
   Gathered all;
   all.result.search.complete = true;
@@ -188,13 +218,15 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   }
   std::ranges::stable_sort(best.plans, {},
                            [](const RankedPlan& plan) { return plan.estimate.step_time; });
+  PutRecommendedFirst(answers, request.choice, best);
   best.calibration = CalibrationOf(*best.plans.front().precision, answers);
   best.pareto_front = FrontOf(std::move(best.pareto_front));
+  const auto plan_count = static_cast<std::size_t>(request.plan_count);
   if (best.plans.size() > plan_count) best.plans.resize(plan_count);
   std::ranges::move(JoinedWarnings(all.warnings), std::back_inserter(best.warnings));
   if (all.floor.has_value()) {
-    best.search.optimality_gap =
-        std::max(0.0, best.plans.front().estimate.step_time / *all.floor - 1);
+    best.search.optimality_gap = std::max(
+        0.0, best.model_optimum.value_or(best.plans.front()).estimate.step_time / *all.floor - 1);
   }
   if (!all.cut.ok()) {
     best.warnings.emplace_back("the search ended before every precision had a plan");

@@ -34,11 +34,12 @@ struct PrecisionAnswer {
   absl::StatusOr<StudyAnswer> answer;
 };
 
-// Returns the fastest plans of all answers, each with its precision, the counts of all, and the
-// baseline of the first answer that has plans. If all are infeasible, returns the one that misses
+// Returns the fastest plans of all answers, each with its precision, after the plan to launch: the
+// fastest of those that the answers recommend. Returns the counts of all, and the baseline of the
+// first answer that has plans. If all are infeasible, returns the one that misses
 // the least memory. A search that was cut and has nothing to show is a failure only if no other
 // answer has plans; any other failure always is one.
 absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
-                                   std::size_t plan_count);
+                                   const StudyRequest& request);
 
 }  // namespace meshwright

@@ -21,6 +21,7 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/answers/precision_choice.h"
+#include "server/tuner/answers/recommend.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/prepared_question.h"
@@ -70,7 +71,8 @@ SearchFound Search(const PreparedQuestion& question, const SearchOptions& option
 // Notes a lower bound of all plans, and how far the first plan may be above the best one.
 void NoteLeastTime(Seconds least, StudyResult& result) {
   result.search.least_time = least;
-  result.search.optimality_gap = std::max(0.0, result.plans.front().estimate.step_time / least - 1);
+  const Estimate& best = result.model_optimum.value_or(result.plans.front()).estimate;
+  result.search.optimality_gap = std::max(0.0, best.step_time / least - 1);
 }
 
 void NoteCutShort(StudyResult& result) {
@@ -161,8 +163,28 @@ void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVe
 std::vector<RankedPlan*> PlansOf(StudyResult& result) {
   std::vector<RankedPlan*> plans;
   for (RankedPlan& plan : result.plans) plans.push_back(&plan);
+  if (result.model_optimum.has_value()) plans.push_back(&*result.model_optimum);
   if (result.baseline.has_value()) plans.push_back(&*result.baseline);
   return plans;
+}
+
+// Returns INTERNAL if the fastest plan that was found is not legal or not possible.
+absl::Status CheckOptimum(const RankedPlan& optimum, const Problem& problem) {
+  const std::vector<FieldViolation> illegal = CheckPlan(optimum.plan, problem, "plan");
+  if (!illegal.empty()) {
+    return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
+  }
+  return CheckEstimate(optimum.plan, optimum.estimate, problem);
+}
+
+// Returns the question with offload of the optimizer open, if that is closed.
+std::optional<PreparedQuestion> WithOffload(const PreparedQuestion& question) {
+  PreparedQuestion open = question;
+  if (!OpenOffload(open.problem)) return std::nullopt;
+  open.problem.warnings.emplace_back(
+      "nothing fits without offload of optimizer states to the host; the search leaves it out "
+      "otherwise, because its cost rests on an assumed host");
+  return open;
 }
 
 // Answers a question with one precision.
@@ -189,16 +211,20 @@ absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
     // A strategy without proof that has no further plan has tried all of them.
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
     if (is_cut) return NothingYet(found.summary);
+    if (const auto open = WithOffload(question)) {
+      return AnswerOnePrecision(*open, control, asked, options);
+    }
     return ExplainInfeasible(problem, calibration, found, options);
   }
-  result.plans = RankPlans(found, problem, model);
-  RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));
-  const RankedPlan& winner = result.plans.front();
-  const std::vector<FieldViolation> illegal = CheckPlan(winner.plan, problem, "plan");
-  if (!illegal.empty()) {
-    return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
+  result.model_optimum = RankPlan(found.best.front().plan, problem, model);
+  if (is_vendors) {
+    result.plans = RankPlans(found, problem, model);
+  } else {
+    Recommend(question, RankPlans(SafePlans(question, found, options), problem, model),
+              options.plan_count, model, result);
   }
-  RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
+  RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));
+  RETURN_IF_ERROR(CheckOptimum(*result.model_optimum, problem));
   if (is_vendors) {
     const std::vector<std::string>& warnings = asked.model->warnings();
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
@@ -255,7 +281,8 @@ absl::StatusOr<StudyAnswer> AnswerByBestPrecision(const std::vector<PreparedPrec
                    RunByOneModel([&](const std::optional<CostModelSource>& fallback) {
                      return AnswerPrecisions(questions, control, options, fallback);
                    }));
-  absl::StatusOr<StudyAnswer> answer = BestOf(answers.by_precision, options.plan_count);
+  absl::StatusOr<StudyAnswer> answer =
+      BestOf(answers.by_precision, questions.front().question.request);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
     NoteBaseline(*result);
   }

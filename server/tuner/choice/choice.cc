@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "search_space/spec/choices.h"
 #include "server/tuner/choice/plainness.h"
 
 namespace meshwright {
@@ -17,25 +18,28 @@ constexpr double kFailedStart = 1;
 
 class Ranking {
  public:
-  Ranking(std::span<const Alternative> alternatives, const ChoiceOptions& options)
-      : alternatives_(alternatives), options_(options), order_(alternatives.size()) {
+  Ranking(std::span<const Alternative> alternatives, const ChoiceLimits& limits,
+          const std::optional<ParallelPlan>& own)
+      : alternatives_(alternatives), limits_(limits), own_(own), order_(alternatives.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     FindSafeSteps();
     for (std::size_t i = 0; i < alternatives.size(); ++i) costs_.push_back(CostOf(i));
   }
 
-  std::vector<std::size_t> Order() {
+  Choice Rank() {
     std::ranges::stable_sort(
         order_, {}, [&](std::size_t i) { return std::tuple(has_safe_ && !IsSafe(i), costs_[i]); });
-    if (!order_.empty()) PreferPlainest();
-    return order_;
+    Choice choice;
+    if (!order_.empty()) PreferPlainest(choice);
+    choice.order = order_;
+    return choice;
   }
 
  private:
   [[nodiscard]] double Fits(std::size_t i) const {
     return alternatives_[i].estimate.fit_probability;
   }
-  [[nodiscard]] bool IsSafe(std::size_t i) const { return Fits(i) >= options_.min_fit_probability; }
+  [[nodiscard]] bool IsSafe(std::size_t i) const { return Fits(i) >= limits_.min_fit_probability; }
   [[nodiscard]] double Step(std::size_t i) const {
     return alternatives_[i].estimate.step_time.count();
   }
@@ -55,6 +59,7 @@ class Ranking {
   // Returns the expected time of a step, with the cost of a failed start. Without another plan, a
   // failed start is followed by the same.
   [[nodiscard]] double CostOf(std::size_t i) const {
+    if (limits_.min_fit_probability <= 0) return Step(i);  // the user does not mind
     const std::size_t next = safe_.front() != i || safe_.size() < 2 ? safe_.front() : safe_.back();
     return Fits(i) * Step(i) + (1 - Fits(i)) * (kFailedStart + 1) * std::max(Step(next), Step(i));
   }
@@ -64,29 +69,51 @@ class Ranking {
     const Alternative& a = alternatives_[cheapest];
     const Alternative& b = alternatives_[i];
     return FasterProbability(a.estimate.step_time, a.uncertainty, b.estimate.step_time,
-                             b.uncertainty) < options_.tie_probability;
+                             b.uncertainty) < limits_.tie_probability;
   }
 
   // Moves the plans that are tied with the cheapest to the front, the safest and plainest first.
-  void PreferPlainest() {
-    const std::size_t cheapest = order_.front();
+  void PreferPlainest(Choice& choice) {
+    choice.cheapest = order_.front();
     const auto end = std::stable_partition(order_.begin(), order_.end(), [&](std::size_t i) {
-      return (!has_safe_ || IsSafe(i)) && IsTied(cheapest, i);
+      return (!has_safe_ || IsSafe(i)) && IsTied(choice.cheapest, i);
     });
     std::stable_sort(order_.begin(), end,
-                     [&](std::size_t a, std::size_t b) { return PlainnessOf(a) < PlainnessOf(b); });
+                     [&](std::size_t a, std::size_t b) { return MeritsOf(a) < MeritsOf(b); });
+    choice.tied_count = static_cast<std::size_t>(end - order_.begin());
+    choice.reason = WhyFirst(MeritsOf(order_.front()), MeritsOf(choice.cheapest));
   }
 
-  [[nodiscard]] std::tuple<double, Provenance, std::size_t, int, double> PlainnessOf(
-      std::size_t i) const {
+  // In the order in which they decide between plans that are tied; less is better.
+  struct Merits {
+    double doubt = 0;  // minus the probability that it fits
+    Provenance provenance = Provenance::kMeasured;
+    std::size_t unmeasured = 0;
+    int distance = 0;  // to the user's own plan
+    double cost = 0;
+    auto operator<=>(const Merits&) const = default;
+  };
+
+  [[nodiscard]] Merits MeritsOf(std::size_t i) const {
     const ParallelPlan& plan = alternatives_[i].plan;
-    return {-std::min(Fits(i), kSure), alternatives_[i].estimate.provenance,
-            UnmeasuredFeatures(plan).size(),
-            options_.own.has_value() ? DistanceOf(plan, *options_.own) : 0, costs_[i]};
+    return {.doubt = -std::min(Fits(i), kSure),
+            .provenance = alternatives_[i].estimate.provenance,
+            .unmeasured = UnmeasuredFeatures(plan).size(),
+            .distance = own_.has_value() ? DistanceOf(plan, *own_) : 0,
+            .cost = costs_[i]};
+  }
+
+  static ChoiceReason WhyFirst(const Merits& first, const Merits& cheapest) {
+    if (first.doubt < cheapest.doubt) return ChoiceReason::kSurerToFit;
+    if (first.provenance < cheapest.provenance) return ChoiceReason::kBetterFounded;
+    if (first.unmeasured < cheapest.unmeasured) return ChoiceReason::kPlainer;
+    return first.distance < cheapest.distance ? ChoiceReason::kNearerToOwn
+                                              : ChoiceReason::kCheapest;
   }
 
   std::span<const Alternative> alternatives_;
-  const ChoiceOptions& options_;
+  const ChoiceLimits& limits_;
+  const std::optional<ParallelPlan>& own_;
   std::vector<std::size_t> order_;
   std::vector<std::size_t> safe_;
   std::vector<double> costs_;
@@ -95,9 +122,9 @@ class Ranking {
 
 }  // namespace
 
-std::vector<std::size_t> RankChoices(std::span<const Alternative> alternatives,
-                                     const ChoiceOptions& options) {
-  return Ranking(alternatives, options).Order();
+Choice RankChoices(std::span<const Alternative> alternatives, const ChoiceLimits& limits,
+                   const std::optional<ParallelPlan>& own) {
+  return Ranking(alternatives, limits, own).Rank();
 }
 
 }  // namespace meshwright

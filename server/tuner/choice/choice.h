@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "estimator/learning/uncertainty.h"
-#include "search_space/base/units.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
@@ -19,17 +19,27 @@ struct Alternative {
   const TimeUncertainty& uncertainty;
 };
 
-struct ChoiceOptions {
-  // Plans that are less likely to fit leave while one that is as likely exists.
-  double min_fit_probability = 0.95;
-  // Two plans are tied if neither is faster with at least this probability.
-  double tie_probability = 0.7;
-  std::optional<ParallelPlan> own = {};  // the user's
+// Why the first plan of a ranking is first.
+enum class ChoiceReason {
+  kCheapest,  // it costs least, and nothing that is tied with it is preferred
+  // It is tied with the cheapest one, and
+  kSurerToFit,
+  kBetterFounded,
+  kPlainer,
+  kNearerToOwn,
 };
 
-// Returns the indices of the alternatives in the order in which they should be launched
-// (docs/choice.md). Equal alternatives keep their order.
-std::vector<std::size_t> RankChoices(std::span<const Alternative> alternatives,
-                                     const ChoiceOptions& options);
+struct Choice {
+  // Indices of the alternatives in the order in which they should be launched (docs/choice.md).
+  // Equal alternatives keep their order.
+  std::vector<std::size_t> order = {};
+  std::size_t cheapest = 0;    // index of the plan with the least expected cost
+  std::size_t tied_count = 0;  // how many of `order`, from its begin, are tied with the cheapest
+  ChoiceReason reason = ChoiceReason::kCheapest;
+};
+
+// Ranks the alternatives. `own` is the user's own plan, which need not be one of them.
+Choice RankChoices(std::span<const Alternative> alternatives, const ChoiceLimits& limits,
+                   const std::optional<ParallelPlan>& own = {});
 
 }  // namespace meshwright

@@ -73,6 +73,9 @@ void AddExports(const Problem& problem, StudyResult& result) {
     for (ParetoPoint& point : result.pareto_front) {
       AddExport(*exporter, problem, point.plan, result.warnings);
     }
+    if (result.model_optimum.has_value()) {
+      AddExport(*exporter, problem, *result.model_optimum, result.warnings);
+    }
     if (result.baseline.has_value()) {
       AddExport(*exporter, problem, *result.baseline, result.warnings);
     }

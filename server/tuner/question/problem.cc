@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "estimator/frameworks/framework_library.h"
 #include "estimator/frameworks/profile_facts.h"
@@ -15,6 +16,7 @@
 #include "search_space/space/space_options.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
+#include "server/tuner/question/chip_doubts.h"
 #include "vendor_models/chip_file.h"
 
 namespace meshwright {
@@ -356,67 +358,6 @@ std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& p
       profile.name, names);
 }
 
-std::string Doubt(const ChipSpec& chip) {
-  return fmt::format(
-      "chip {}: its figures have low confidence, so intervals are wider; measure the chip "
-      "(`meshwright calibrate`) before you choose plans or chips by them",
-      chip.id);
-}
-
-// Returns what is assumed about the chip, or "" if each kind of operator rests on data of the chip
-// or of a similar one. Attention without a kernel of its own consists of the other operators.
-std::string AssumedNote(const ChipSpec& chip, const Workload& workload, int device_count) {
-  const bool has_kernel = workload.attention_kernel != AttentionKernel::kUnfused &&
-                          workload.attention_kernel != AttentionKernel::kFusedSoftmax;
-  const std::tuple<std::string_view, Provenance, bool> kinds[] = {
-      {"GEMM", chip.gemm_provenance, true},
-      {"attention", chip.attention_provenance, has_kernel},
-      {"memory-bound operators", chip.memory_bound_provenance, true},
-      {"collectives", chip.collectives_provenance, device_count > 1}};
-  std::string names;
-  for (const auto& [name, provenance, is_used] : kinds) {
-    if (provenance != Provenance::kAssumed || !is_used) continue;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  }
-  if (names.empty()) return "";
-  return fmt::format(
-      "chip {}: constants of {} are assumed, so intervals are wider; measure the chip "
-      "(`meshwright calibrate`)",
-      chip.id, names);
-}
-
-// Returns true if collectives of the pool are estimated from the links of a ring or torus. Measured
-// collectives in the chip file take precedence over its wiring.
-bool IsEstimatedFromAxes(const NodePool& pool) {
-  const NodeTopology topology = pool.intra_node.topology;
-  return pool.chip.collectives.empty() &&
-         (topology == NodeTopology::kRing || topology == NodeTopology::kTorus);
-}
-
-std::string AxesNote(const NodePool& pool) {
-  return fmt::format(
-      "chip {}: messages between stages are estimated as if over a switch, and every axis as a "
-      "closed ring, although its devices form a {} (docs/cost_model/collectives.md)",
-      pool.chip.id, Word(pool.intra_node.topology));
-}
-
-// Adds the doubts about each chip once.
-void AddDoubts(Problem& problem) {
-  const std::vector<NodePool>& pools = problem.cluster.pools;
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    const ChipSpec& chip = pools[i].chip;
-    const bool is_known =
-        std::ranges::any_of(std::span(pools).first(i),
-                            [&chip](const NodePool& pool) { return pool.chip.id == chip.id; });
-    if (is_known) continue;
-    std::string note = chip.confidence == Confidence::kLow
-                           ? Doubt(chip)
-                           : AssumedNote(chip, problem.workload, DeviceCount(problem.cluster));
-    if (!note.empty()) problem.warnings.push_back(std::move(note));
-    if (IsEstimatedFromAxes(pools[i])) problem.warnings.push_back(AxesNote(pools[i]));
-  }
-}
-
 }  // namespace
 
 std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge) {
@@ -426,8 +367,16 @@ std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowle
   };
   append(Validate(question.workload, "workload"));
   append(Validate(question.cluster, "cluster"));
-  FrameworkProfile profile = FindFramework(question.workload, knowledge).entry->profile;
-  append(ApplyFacts(question.workload, profile));
+  if (const FrameworkEntry* framework = FindFramework(question.workload, knowledge).entry) {
+    FrameworkProfile profile = framework->profile;
+    append(ApplyFacts(question.workload, profile));
+  } else {
+    const std::string& name = *question.workload.framework_name;
+    violations.push_back(
+        {.field = "workload.framework.name",
+         .description = fmt::format("\"{}\"; must be one of {}", name,
+                                    fmt::join(knowledge.frameworks.NamesLike(name), ", "))});
+  }
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
     CheckChip(question.cluster.pools[i], fmt::format("cluster.pools[{}]", i), question, knowledge,
               violations);
@@ -458,7 +407,12 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
       .recomputes_by_stage = problem.profile.recomputes_by_stage,
       .mixes_recompute = problem.profile.mixes_recompute};
   const std::vector<int> percents = {0, 25, 50, 75, 100};
-  if (problem.profile.offloads_optimizer) problem.space.offload_percents = percents;
+  if (problem.profile.offloads_optimizer) {
+    const bool is_stated = std::ranges::any_of(
+        question.workload.framework_facts,
+        [](const FrameworkFactRequest& fact) { return fact.name == "offloads_optimizer"; });
+    (is_stated ? problem.space.offload_percents : problem.closed_offload_percents) = percents;
+  }
   if (problem.profile.offloads_activations) problem.space.activation_offload_percents = percents;
   problem.cluster.name = question.cluster.name;
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
@@ -469,11 +423,17 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   ResolveNetwork(question.cluster, problem);
   problem.workload =
       ResolveWorkload(question.workload, problem.cluster.pools.front().chip, problem);
-  AddDoubts(problem);
+  AddChipDoubts(problem.cluster, problem.workload, problem.warnings);
   if (!WasChecked(problem.profile, problem.cluster)) {
     problem.warnings.push_back(Extrapolation(problem.profile));
   }
   return problem;
+}
+
+bool OpenOffload(Problem& problem) {
+  if (problem.closed_offload_percents.empty()) return false;
+  problem.space.offload_percents = std::exchange(problem.closed_offload_percents, {});
+  return true;
 }
 
 SearchSpace SpaceOf(const Problem& problem) {

@@ -33,6 +33,9 @@ struct Problem {
   FrameworkProfile profile = {};  // includes the workload's own facts
   std::vector<FrameworkFactRequest> framework_facts = {};
   SpaceOptions space = {};  // options of a search, limited to what the framework supports
+  // Shares in per cent of optimizer states on the host that the framework offers. Their cost rests
+  // on an assumed host, so a search tries them only if the user asks for them or nothing else fits.
+  std::vector<int> closed_offload_percents = {};
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };
@@ -54,6 +57,9 @@ struct ResolvedPlan {
 // schedule). Returns INVALID_ARGUMENT with every bad field at once; paths start with `prefix`.
 absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& plan, const Problem& problem,
                                          std::string_view prefix);
+
+// Opens the space to the closed shares of offload; returns false if there are none.
+bool OpenOffload(Problem& problem);
 
 // Returns the request that states every field of `plan`.
 PlanRequest StatedPlan(const ParallelPlan& plan);

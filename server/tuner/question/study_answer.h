@@ -79,8 +79,20 @@ struct ParetoPoint {
   RankedPlan plan = {};
 };
 
+// What the user is advised to do.
+enum class Advice { kLaunch, kKeepYours };
+
+struct Recommendation {
+  Advice advice = Advice::kLaunch;
+  std::string reason = {};  // a sentence
+  bool operator==(const Recommendation&) const = default;
+};
+
 struct StudyResult {
-  std::vector<RankedPlan> plans = {};  // best first
+  std::vector<RankedPlan> plans = {};  // the one to launch first
+  // The least step time of all plans that fit; absent in answers that rest on trials.
+  std::optional<RankedPlan> model_optimum = {};
+  std::optional<Recommendation> recommendation = {};  // absent in answers that rest on trials
   std::optional<RankedPlan> baseline = {};
   SearchSummary search = {};
   std::vector<AppliedDefault> applied_defaults = {};

@@ -50,11 +50,27 @@ struct CostModelRequest {
   bool allow_fallback = false;  // fall back to the built-in model, marked on every plan
 };
 
+// How the plan to launch is chosen among those that a search has found (docs/choice.md).
+struct ChoiceLimits {
+  // Plans that are less likely to fit leave while one that is as likely exists.
+  double min_fit_probability = 0.95;
+  // Two plans are tied if neither is faster with at least this probability.
+  double tie_probability = 0.7;
+  bool operator==(const ChoiceLimits&) const = default;
+};
+
+// No estimate is certain, so no plan fits with a probability of 1.
+inline constexpr double kMostFitProbability = 0.9999;
+
+// The limits under which the first plan is the fastest by the model.
+inline constexpr ChoiceLimits kModelOrder = {.min_fit_probability = 0, .tie_probability = 0.5};
+
 // Everything that decides a study's answer.
 struct StudyRequest {
   Question question = {};
   std::optional<PlanRequest> baseline = {};  // absent: DefaultBaseline
   int plan_count = 5;
+  ChoiceLimits choice = {};
   std::optional<Seconds> deadline = {};  // for the search
   std::string strategy = "exhaustive";
   // Largest number of plans that a strategy may ask for; absent: kDefaultEvaluationLimit. The

@@ -77,6 +77,7 @@ void NoteBaseline(StudyResult& result) {
     result.warnings.push_back("no plan that one would set by hand fits, so there is no baseline");
     return;
   }
+  if (result.recommendation.has_value()) return;  // it says whether to keep the baseline
   const Estimate& baseline = result.baseline->estimate;
   if (baseline.fits && baseline.step_time <= result.plans.front().estimate.step_time) {
     result.warnings.push_back("keep the baseline: it is as fast as the best plan found");

@@ -14,6 +14,7 @@
 #include "pruner/rules/history.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/space/space_options.h"
 #include "search_space/space/space_request.h"
@@ -103,6 +104,9 @@ absl::Status RequireExhaustive(const StudyRequest& request, std::string_view wha
 absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem) {
   const auto violations = ApplyDimensions(dimensions, "dimensions", problem.space);
   if (!violations.empty()) return InvalidFields(violations);
+  if (problem.space.chosen.contains(Dimension::kOptimizerOffload)) {
+    problem.closed_offload_percents.clear();
+  }
   const auto warn = [&](std::string_view what, const auto& asked, const auto& listed) {
     for (const auto& word : asked) {
       if (std::ranges::find(listed, word) != listed.end()) continue;

@@ -85,6 +85,16 @@ std::vector<FieldViolation> Validate(const StudyRequest& request) {
     violations.Add("plan_count",
                    fmt::format("{}; must be between 1 and {}", request.plan_count, kMaxPlanCount));
   }
+  const ChoiceLimits& choice = request.choice;
+  if (!(choice.min_fit_probability >= 0 && choice.min_fit_probability <= kMostFitProbability)) {
+    violations.Add("min_fit_probability_ratio",
+                   fmt::format("{}; must be between 0 and {}", choice.min_fit_probability,
+                               kMostFitProbability));
+  }
+  if (!(choice.tie_probability >= 0.5 && choice.tie_probability <= 1)) {
+    violations.Add("tie_probability_ratio",
+                   fmt::format("{}; must be between 0.5 and 1", choice.tie_probability));
+  }
   if (request.deadline.has_value()) {
     violations.RequirePositive("deadline_seconds", request.deadline->count());
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "estimator/learning/uncertainty.h"
@@ -32,12 +33,17 @@ class ChoiceTest : public testing::Test {
     return plans_.emplace_back();
   }
 
-  std::vector<std::size_t> Rank(const ChoiceOptions& options = {}) {
+  std::vector<std::size_t> Rank(const ChoiceLimits& limits = {},
+                                const std::optional<ParallelPlan>& own = {}) {
+    return Choose(limits, own).order;
+  }
+
+  Choice Choose(const ChoiceLimits& limits = {}, const std::optional<ParallelPlan>& own = {}) {
     std::vector<Alternative> alternatives;
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       alternatives.push_back({plans_[i], estimates_[i], uncertainties_[i]});
     }
-    return RankChoices(alternatives, options);
+    return RankChoices(alternatives, limits, own);
   }
 
   std::deque<ParallelPlan> plans_;
@@ -64,15 +70,23 @@ TEST_F(ChoiceTest, ExpectedCostWhereNoneIsSafe) {
   EXPECT_THAT(Rank(), ElementsAre(1, 0));
 }
 
-// A difference of 1 % under a sigma of 5 % is seen with a probability of 0.58: a tie, which the
-// plan that is surer to fit wins. 4 % is seen with 0.78: no tie.
+TEST_F(ChoiceTest, TheModelsOrder) {
+  Add(10, 0.999, 0.05);
+  Add(9.99, 0.5, 0.05);
+  EXPECT_THAT(Rank(kModelOrder), ElementsAre(1, 0));
+}
+
+// A difference of 5 % under a sigma of 10 % is seen with a probability of 0.69: a tie, which the
+// plan that is surer to fit wins. 10 % is seen with 0.83: no tie. The first costs 0.97 x 10 + 0.03
+// x 2 x 10.5 = 10.33 s.
 TEST_F(ChoiceTest, SurerOfTwoThatAreTied) {
-  Add(10, 0.96, 0.05);
-  Add(10.1, 0.999, 0.05);
+  Add(10, 0.97, 0.1);
+  Add(10.5, 1, 0.1);
   EXPECT_THAT(Rank(), ElementsAre(1, 0));
-  estimates_[1].step_time = Seconds(10.4);
+  EXPECT_THAT(Rank({.tie_probability = 0.68}), ElementsAre(0, 1));
+  estimates_[1].step_time = Seconds(11);
   EXPECT_THAT(Rank(), ElementsAre(0, 1));
-  EXPECT_THAT(Rank({.tie_probability = 0.8}), ElementsAre(1, 0));
+  EXPECT_THAT(Rank({.tie_probability = 0.9}), ElementsAre(1, 0));
 }
 
 TEST_F(ChoiceTest, BetterFoundedThenPlainerThenNearer) {
@@ -84,7 +98,7 @@ TEST_F(ChoiceTest, BetterFoundedThenPlainerThenNearer) {
   EXPECT_THAT(Rank(), ElementsAre(3, 1, 2, 0));
   ParallelPlan own;
   own.tensor_parallel = 2;
-  EXPECT_THAT(Rank({.own = own}), ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(Rank({}, own), ElementsAre(3, 2, 1, 0));
 }
 
 TEST_F(ChoiceTest, AnUnsafePlanDoesNotEnterTheTie) {
@@ -92,6 +106,17 @@ TEST_F(ChoiceTest, AnUnsafePlanDoesNotEnterTheTie) {
   Add(10, 0.94, 0.05);
   estimates_[1].provenance = Provenance::kMeasured;
   EXPECT_THAT(Rank(), ElementsAre(0, 1));
+}
+
+TEST_F(ChoiceTest, SaysWhyTheFirstIsFirst) {
+  Add(10, 0.97, 0.1);
+  EXPECT_EQ(Choose().reason, ChoiceReason::kCheapest);
+  Add(10.5, 1, 0.1);
+  Add(20, 1, 0.1);
+  const Choice choice = Choose();
+  EXPECT_EQ(choice.reason, ChoiceReason::kSurerToFit);
+  EXPECT_EQ(choice.cheapest, 0U);
+  EXPECT_EQ(choice.tied_count, 2U);
 }
 
 TEST(Plainness, NamesWhatNoRunHasConfirmed) {

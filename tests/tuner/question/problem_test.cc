@@ -264,15 +264,6 @@ TEST(ResolveProblemTest, PrecisionFollowsTheChip) {
               Contains(testing::Field(&AppliedDefault::value, testing::Eq("fp16"))));
 }
 
-TEST(ResolveProblemTest, UnknownFrameworkIsTakenAsGenericWithAWarning) {
-  Question question = TinyQuestion();
-  question.workload.framework_name = "home-made";
-  const Problem problem = Resolved(question);
-  EXPECT_EQ(problem.profile.name, "generic");
-  EXPECT_THAT(problem.warnings, ElementsAre(HasSubstr("home-made"), HasSubstr("no measured run")));
-}
-
-// Reported only if the figures do not rest on measurements.
 TEST(ResolveProblemTest, SaysWhereNoRunWasChecked) {
   Question question = TinyQuestion();
   question.workload.framework_name = "pytorch-fsdp";
@@ -437,6 +428,16 @@ TEST(ResolvePlanTest, NamesEveryViolationUnderItsPrefix) {
               testing::UnorderedElementsAre("baseline.data_parallel", "baseline.micro_batch_size",
                                             "baseline.tensor_parallel", "baseline.virtual_pipeline",
                                             "baseline.layers_per_stage"));
+}
+
+TEST(CheckQuestionTest, AnUnknownFrameworkIsAMistake) {
+  Question question = TinyQuestion();
+  question.workload.framework_name = "megatron";
+  const std::vector<FieldViolation> found = CheckQuestion(question, Known());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().field, "workload.framework.name");
+  EXPECT_THAT(found.front().description,
+              testing::StartsWith("\"megatron\"; must be one of megatron-lm, "));
 }
 
 }  // namespace

@@ -1,0 +1,206 @@
+#include "server/tuner/answers/recommend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/interval.h"
+#include "estimator/learning/uncertainty.h"
+#include "pruner/rules/recompute.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/choice/choice.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/question_search.h"
+#include "server/tuner/search/strategies.h"
+
+namespace meshwright {
+namespace {
+
+// A plan that fits by the model fits with at least this probability.
+constexpr double kFits = 0.5;
+
+std::string PercentOf(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
+
+// No estimate is certain.
+std::string ProbabilityOf(double probability) {
+  return probability > 0.99 ? "over 99 %" : fmt::format("{:.0f} %", 100 * probability);
+}
+
+std::string SlowerThan(const Estimate& estimate, const Estimate& other) {
+  const double ratio = estimate.step_time / other.step_time - 1;
+  return ratio < 0.0005 ? "as fast" : PercentOf(ratio) + " slower";
+}
+
+// Returns why a plan wins the tie with the cheapest one.
+std::string TieWords(ChoiceReason reason) {
+  switch (reason) {
+    case ChoiceReason::kCheapest:
+      return "";
+    case ChoiceReason::kSurerToFit:
+      return "it is surer to fit";
+    case ChoiceReason::kBetterFounded:
+      return "its estimate is better founded";
+    case ChoiceReason::kPlainer:
+      return "it has fewer features that no measured run has confirmed";
+    case ChoiceReason::kNearerToOwn:
+      return "it is nearer to your own plan";
+  }
+  std::abort();
+}
+
+// The plans among which one is chosen, with what the choice needs.
+class Table {
+ public:
+  Table(const ChoiceLimits& limits, std::vector<RankedPlan> candidates,
+        std::optional<ParallelPlan> own, AnalyticModel& model)
+      : limits_(limits), candidates_(std::move(candidates)), own_(std::move(own)) {
+    for (const RankedPlan& ranked : candidates_) {
+      uncertainties_.push_back(model.UncertaintyOf(ranked.plan, ranked.estimate));
+    }
+    std::vector<Alternative> alternatives;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      alternatives.push_back({candidates_[i].plan, candidates_[i].estimate, uncertainties_[i]});
+    }
+    choice_ = RankChoices(alternatives, limits_, own_);
+  }
+
+  [[nodiscard]] const RankedPlan& First() const { return candidates_[choice_.order.front()]; }
+
+  // Moves the plans out, in their order.
+  std::vector<RankedPlan> Ordered() {
+    std::vector<RankedPlan> plans;
+    for (const std::size_t i : choice_.order) plans.push_back(std::move(candidates_[i]));
+    return plans;
+  }
+
+  // Returns whether the user's own plan is one that the choice is indifferent to.
+  [[nodiscard]] bool IsOwnTied() const {
+    if (!own_.has_value()) return false;
+    const auto end = choice_.order.begin() + static_cast<std::ptrdiff_t>(choice_.tied_count);
+    return std::any_of(choice_.order.begin(), end,
+                       [&](std::size_t i) { return candidates_[i].plan == *own_; });
+  }
+
+  // Makes the user's own plan the first.
+  void PutOwnFirst() {
+    const auto own = std::ranges::find_if(
+        choice_.order, [&](std::size_t i) { return candidates_[i].plan == *own_; });
+    std::rotate(choice_.order.begin(), own, own + 1);
+  }
+
+  // Returns why the first plan should be launched, in a sentence.
+  [[nodiscard]] std::string Reason(const RankedPlan& optimum) const {
+    const Estimate& own = First().estimate;
+    const double least = limits_.min_fit_probability;
+    const std::string fits = ProbabilityOf(own.fit_probability);
+    if (own.fit_probability < least) {
+      return fmt::format(
+          "No plan was found that fits with a probability of {:.0f} % or more; this one is "
+          "expected "
+          "to cost least, and fits with {}.",
+          100 * least, fits);
+    }
+    if (First().plan == optimum.plan) {
+      return fmt::format("It is the fastest plan by the model, and fits with a probability of {}.",
+                         fits);
+    }
+    std::string text;
+    if (optimum.estimate.fit_probability < least) {
+      text = fmt::format(
+          "The fastest plan by the model fits with a probability of only {}; this one is {} and "
+          "fits with {}",
+          ProbabilityOf(optimum.estimate.fit_probability), SlowerThan(own, optimum.estimate), fits);
+    } else {
+      text = fmt::format(
+          "It cannot be told apart from the fastest plan by the model ({}), and fits "
+          "with a probability of {}",
+          SlowerThan(own, optimum.estimate), fits);
+    }
+    const std::string tie = TieWords(choice_.reason);
+    if (tie.empty()) return text + ".";
+    return fmt::format("{}; among {} plans that cannot be told apart, {}.", text,
+                       choice_.tied_count, tie);
+  }
+
+  // Returns how much the model's favourite may gain over the user's own plan, in a sentence.
+  [[nodiscard]] std::string KeepReason() const {
+    const std::size_t own = choice_.order.front();
+    const std::size_t best = choice_.cheapest;
+    const Estimate& mine = candidates_[own].estimate;
+    const Estimate& other = candidates_[best].estimate;
+    if (own == best) return "Your plan is the one that would be recommended.";
+    return fmt::format(
+        "Your plan cannot be told apart from the best one: that is {} faster by the model, and is "
+        "the faster one with a probability of only {}.",
+        PercentOf(mine.step_time / other.step_time - 1),
+        ProbabilityOf(FasterProbability(other.step_time, uncertainties_[best], mine.step_time,
+                                        uncertainties_[own])));
+  }
+
+ private:
+  const ChoiceLimits& limits_;
+  std::vector<RankedPlan> candidates_;
+  std::optional<ParallelPlan> own_;
+  std::vector<TimeUncertainty> uncertainties_;
+  Choice choice_;
+};
+
+}  // namespace
+
+SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found,
+                      const SearchOptions& options) {
+  const double least = question.request.choice.min_fit_probability;
+  const bool is_whole = question.request.strategy == kExhaustive && found.summary.complete;
+  if (least <= kFits || !is_whole) return found;
+  const Calibration& calibration = question.learnt.calibration;
+  const double share =
+      LargestMedianRatio(least, MemorySigma(ViewOf(question.problem), calibration));
+  const Bytes limit = Scale(question.problem.cluster.pools.front().memory_capacity, share);
+  const bool all_are = std::ranges::all_of(found.best, [&](const RecomputeChoice& choice) {
+    return choice.estimate.reserved_memory <= limit;
+  });
+  if (all_are) return found;
+  Problem smaller = question.problem;
+  smaller.cluster.pools.front().memory_capacity = limit;
+  SearchOptions silent = options;
+  silent.on_progress = {};  // the counts of the first search are kept
+  SearchFound safe = BestPlansOf(smaller, calibration, silent);
+  return safe.best.empty() || !safe.summary.complete ? found : safe;
+}
+
+void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candidates,
+               std::size_t plan_count, AnalyticModel& model, StudyResult& result) {
+  const std::optional<RankedPlan>& baseline = result.baseline;
+  std::optional<ParallelPlan> own;
+  if (question.baseline.has_value()) own = baseline->plan;
+  // The rule of thumb knows nothing of the dimensions that the user has narrowed.
+  const bool may_add = own.has_value() || question.request.dimensions.empty();
+  const bool adds_baseline =
+      may_add && baseline.has_value() && baseline->estimate.fits &&
+      std::ranges::find(candidates, baseline->plan, &RankedPlan::plan) == candidates.end();
+  if (adds_baseline) candidates.push_back(*baseline);
+  Table table(question.request.choice, std::move(candidates), own, model);
+  const bool keeps = table.IsOwnTied();
+  if (keeps) table.PutOwnFirst();
+  result.recommendation = {
+      .advice = keeps ? Advice::kKeepYours : Advice::kLaunch,
+      .reason = keeps ? table.KeepReason() : table.Reason(*result.model_optimum)};
+  result.plans = table.Ordered();
+  // Unless it is the first, the answer shows it as the baseline only.
+  if (adds_baseline && result.plans.front().plan != baseline->plan) {
+    std::erase_if(result.plans,
+                  [&](const RankedPlan& ranked) { return ranked.plan == baseline->plan; });
+  }
+  if (result.plans.size() > plan_count) result.plans.resize(plan_count);
+}
+
+}  // namespace meshwright

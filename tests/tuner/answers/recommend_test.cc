@@ -1,0 +1,117 @@
+#include "server/tuner/answers/recommend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
+#include "tests/search_space/models.h"
+#include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+// Llama-2-7B on two nodes with 22 GiB a device: the fastest plans barely fit.
+StudyRequest Tight() {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.question.model = Llama2_7b();
+  request.question.workload = {.sequence_length = 4096, .global_batch_size = 128};
+  request.question.workload.framework_name = "megatron-core";
+  request.question.cluster.pools = {Nodes(2, 8)};
+  request.question.cluster.pools.front().memory_capacity = GiB(22);
+  return request;
+}
+
+StudyResult Result(const StudyRequest& request) {
+  return std::get<StudyResult>(RunStudy(request, Known(), {}).value());
+}
+
+// The first plan is safe, and is not slower than the fastest plan of a search that has as much less
+// memory, but by a tie.
+TEST(RecommendTest, TheFastestPlanThatIsSure) {
+  StudyRequest request = Tight();
+  request.choice.tie_probability = 0.5;  // no ties
+  const StudyResult result = Result(request);
+  const RankedPlan& optimum = *result.model_optimum;
+  ASSERT_LT(optimum.estimate.fit_probability, 0.95);
+  for (const RankedPlan& ranked : result.plans) {
+    EXPECT_GE(ranked.estimate.fit_probability, 0.95);
+    EXPECT_GT(ranked.estimate.step_time, optimum.estimate.step_time);
+  }
+  EXPECT_THAT(result.recommendation->reason,
+              HasSubstr("The fastest plan by the model fits with a probability of only "));
+
+  // A probability of 0.95 leaves 1.645 sigma of 0.05: 7.9 % of the memory, exp(-0.0822).
+  request.question.cluster.pools.front().memory_capacity = Scale(GiB(22), 0.9210);
+  request.choice = kModelOrder;
+  const StudyResult smaller = Result(request);
+  EXPECT_EQ(result.plans.front().plan, smaller.plans.front().plan);
+  EXPECT_EQ(result.plans.front().estimate.step_time, smaller.plans.front().estimate.step_time);
+}
+
+TEST(RecommendTest, TheModelsOrderOnRequest) {
+  StudyRequest request = Tight();
+  const RankedPlan optimum = *Result(request).model_optimum;
+  request.choice = kModelOrder;
+  const StudyResult result = Result(request);
+  EXPECT_EQ(result.plans.front().plan, optimum.plan);
+  EXPECT_EQ(result.model_optimum->plan, optimum.plan);
+  EXPECT_THAT(result.recommendation->reason, HasSubstr("It is the fastest plan by the model"));
+}
+
+TEST(RecommendTest, SaysSoIfNoPlanIsSure) {
+  StudyRequest request = Tight();
+  request.choice.min_fit_probability = kMostFitProbability;
+  request.question.cluster.pools.front().memory_capacity = GiB(11);
+  const StudyResult result = Result(request);
+  ASSERT_LT(result.plans.front().estimate.fit_probability, kMostFitProbability);
+  EXPECT_THAT(result.recommendation->reason, HasSubstr("No plan was found that fits with"));
+}
+
+TEST(RecommendTest, KeepsAPlanThatCannotBeToldFromTheBest) {
+  StudyRequest request = Tight();
+  const StudyResult first = Result(request);
+  request.baseline = StatedPlan(first.plans.back().plan);
+  request.choice.tie_probability = 1;  // everything is tied
+  const StudyResult result = Result(request);
+  EXPECT_EQ(result.recommendation->advice, Advice::kKeepYours);
+  EXPECT_EQ(result.plans.front().plan, first.plans.back().plan);
+  EXPECT_THAT(result.recommendation->reason, HasSubstr("cannot be told apart from the best one"));
+
+  request.baseline = StatedPlan({.tensor_parallel = 8, .pipeline_parallel = 2});
+  request.choice.tie_probability = 0.7;
+  const StudyResult slow = Result(request);
+  EXPECT_EQ(slow.recommendation->advice, Advice::kLaunch);
+  EXPECT_NE(slow.plans.front().plan, slow.baseline->plan);
+}
+
+// Optimizer offload rests on an assumed host.
+TEST(RecommendTest, OffloadOnlyOnRequestOrIfNothingElseFits) {
+  StudyRequest request = Tight();
+  for (const RankedPlan& ranked : Result(request).plans) {
+    EXPECT_EQ(ranked.plan.optimizer_offload_ratio, 0);
+  }
+  request.question.cluster.pools.front().memory_capacity = GiB(6);
+  const StudyResult least = Result(request);
+  EXPECT_GT(least.plans.front().plan.optimizer_offload_ratio, 0);
+  EXPECT_THAT(least.warnings, testing::Contains(HasSubstr("nothing fits without offload")));
+
+  request.dimensions = {{.name = "optimizer_offload_ratio", .values = {"0"}}};
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(RunStudy(request, Known(), {}).value()));
+  request.question.cluster.pools.front().memory_capacity = GiB(22);
+  request.dimensions = {{.name = "optimizer_offload_ratio", .values = {"1"}}};
+  EXPECT_EQ(Result(request).plans.front().plan.optimizer_offload_ratio, 1);
+}
+
+}  // namespace
+}  // namespace meshwright
