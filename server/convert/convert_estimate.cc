@@ -38,6 +38,18 @@ void FillBreakdowns(const Estimate& estimate, v1::Estimate& wire) {
   }
 }
 
+v1::EvaluatePlansResponse ResponseOf(const std::vector<CaseAnswer>& answers,
+                                     const v1::EvaluatePlansRequest& request) {
+  v1::EvaluatePlansResponse response;
+  for (v1::EvaluateAnswer& answer : CaseAnswersToWire(answers)) {
+    *response.add_answers() = std::move(answer);
+  }
+  for (v1::ComparedPair& pair : ComparePairs(answers, request.pairs())) {
+    *response.add_pairs() = std::move(pair);
+  }
+  return response;
+}
+
 void FillSource(const CostModelSource& source, v1::CostModelSource& wire) {
   wire.set_name(source.name);
   wire.set_vendor(source.vendor);
@@ -130,14 +142,7 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
     out.group = wire.group();
     out.estimate = answer(wire, out);
   }
-  v1::EvaluatePlansResponse response;
-  for (v1::EvaluateAnswer& out : CaseAnswersToWire(answers)) {
-    *response.add_answers() = std::move(out);
-  }
-  for (v1::ComparedPair& pair : ComparePairs(answers, request.pairs())) {
-    *response.add_pairs() = std::move(pair);
-  }
-  return response;
+  return ResponseOf(answers, request);
 }
 
 }  // namespace meshwright
