@@ -81,12 +81,6 @@ TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
   return uncertainty;
 }
 
-double SourceVariance(const TimeUncertainty& uncertainty) {
-  double variance = 0;
-  for (const double load : uncertainty.loads) variance += Squared(load);
-  return variance;
-}
-
 double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b) {
   if (a.foundation != b.foundation) return std::sqrt(a.variance + b.variance);
   double variance = 0;

@@ -39,7 +39,8 @@ struct TimeUncertainty {
   PlanPoint point = {};
   double plan_variance = 0;   // of that rest, for one plan
   double noise_variance = 0;  // of one measured run
-  // What measured runs explain of the rest, as coordinates whose inner product is a covariance.
+  // The part of the rest that measured runs explain: the inner product of two plans' coordinates is
+  // their covariance.
   std::vector<double> learnt = {};
   // Plans on other chips or under another framework share none of these errors.
   std::string foundation = {};  // the chips and the framework
@@ -51,10 +52,6 @@ struct TimeUncertainty {
 TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
                               const NodeCrossings& crossings, const EstimatorProblem& problem,
                               const Calibration& calibration);
-
-// Returns the variance of the logarithm of one plan's measured / estimated step time that comes
-// from its sources alone.
-double SourceVariance(const TimeUncertainty& uncertainty);
 
 // Returns the standard deviation of the logarithm of the ratio of two plans' measured step times.
 double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b);

@@ -138,6 +138,10 @@ class Table {
     const Estimate& mine = candidates_[own].estimate;
     const Estimate& other = candidates_[best].estimate;
     if (own == best) return "Your plan is the one that would be recommended.";
+    if (mine.step_time <= other.step_time) {
+      return "Your plan cannot be told apart from the one that would be recommended, and is not "
+             "slower by the model.";
+    }
     return fmt::format(
         "Your plan cannot be told apart from the best one: that is {} faster by the model, and is "
         "the faster one with a probability of only {}.",
@@ -157,7 +161,7 @@ class Table {
 }  // namespace
 
 SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found,
-                      const SearchOptions& options) {
+                      const SearchOptions& options, std::vector<std::string>& warnings) {
   const double least = question.request.choice.min_fit_probability;
   const bool is_whole = question.request.strategy == kExhaustive && found.summary.complete;
   if (least <= kFits || !is_whole) return found;
@@ -174,7 +178,13 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
   SearchOptions silent = options;
   silent.on_progress = {};  // the counts of the first search are kept
   SearchFound safe = BestPlansOf(smaller, calibration, silent);
-  return safe.best.empty() || !safe.summary.complete ? found : safe;
+  if (!safe.summary.complete) {
+    warnings.push_back(
+        fmt::format("the search for plans that fit with a probability of {} ended early: a faster "
+                    "one may exist",
+                    least));
+  }
+  return safe.best.empty() ? found : safe;
 }
 
 void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candidates,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "estimator/model/analytic_model.h"
@@ -12,9 +13,10 @@ namespace meshwright {
 
 // Returns the fastest plans that fit with the request's least probability. These are the plans that
 // a search of the whole space has found, if all of them do; else another search finds them. Returns
-// `found` if no plan fits so surely, or if the search ended early.
+// `found` if it sees no plan that fits so surely, or if the search that found it ended early. Warns
+// if the other search ends early.
 SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found,
-                      const SearchOptions& options);
+                      const SearchOptions& options, std::vector<std::string>& warnings);
 
 // Sets the result's plans to `candidates` in the order in which they should be launched, at most
 // `plan_count` of them, and says why the first one is first. The result has its model optimum, and

@@ -220,7 +220,8 @@ absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
   if (is_vendors) {
     result.plans = RankPlans(found, problem, model);
   } else {
-    Recommend(question, RankPlans(SafePlans(question, found, options), problem, model),
+    Recommend(question,
+              RankPlans(SafePlans(question, found, options, result.warnings), problem, model),
               options.plan_count, model, result);
   }
   RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));

@@ -13,7 +13,7 @@ namespace {
 
 // Plans that fit with at least this probability are equally sure to fit.
 constexpr double kSure = 0.99;
-// What a start that runs out of memory costs, in steps of the plan that runs instead.
+// A start that runs out of memory costs as much as so many steps of the plan that runs instead.
 constexpr double kFailedStart = 1;
 
 class Ranking {

@@ -79,7 +79,7 @@ struct ParetoPoint {
   RankedPlan plan = {};
 };
 
-// What the user is advised to do.
+// The advice of an answer: to launch its first plan, or to keep the stated baseline.
 enum class Advice { kLaunch, kKeepYours };
 
 struct Recommendation {

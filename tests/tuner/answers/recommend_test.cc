@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
@@ -12,7 +14,10 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/search/exhaustive.h"
+#include "server/tuner/search/question_search.h"
 #include "tests/search_space/models.h"
+#include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 #include "tests/tuner/resolve.h"
 
@@ -76,6 +81,19 @@ TEST(RecommendTest, SaysSoIfNoPlanIsSure) {
   const StudyResult result = Result(request);
   ASSERT_LT(result.plans.front().estimate.fit_probability, kMostFitProbability);
   EXPECT_THAT(result.recommendation->reason, HasSubstr("No plan was found that fits with"));
+}
+
+// An answer whose second search was cut does not pass for proven.
+TEST(RecommendTest, WarnsIfTheSecondSearchIsCut) {
+  const PreparedQuestion question = Prepared(Tight());
+  SearchOptions options;
+  const SearchFound found = BestPlansOf(question.problem, {}, options);
+  std::vector<std::string> warnings;
+  SafePlans(question, found, options, warnings);
+  EXPECT_THAT(warnings, testing::IsEmpty());
+  options.stop = [] { return std::optional(StopCause::kDeadline); };
+  SafePlans(question, found, options, warnings);
+  EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("ended early")));
 }
 
 TEST(RecommendTest, KeepsAPlanThatCannotBeToldFromTheBest) {
