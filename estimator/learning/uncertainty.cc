@@ -49,7 +49,7 @@ ErrorSource SourceOf(TimeCause cause, bool crosses_nodes) {
   std::abort();
 }
 
-double Squared(double x) { return x * x; }
+double Square(double x) { return x * x; }
 
 std::string FoundationOf(const EstimatorProblem& problem) {
   std::string text = problem.profile.name + " " + problem.profile.version;
@@ -64,10 +64,10 @@ TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
                               const Calibration& calibration) {
   const double width = std::log(estimate.step_time_high / estimate.step_time_low);
   TimeUncertainty uncertainty = {.point = point,
-                                 .plan_variance = Squared(kTimePrior.plan),
-                                 .noise_variance = Squared(kTimePrior.noise),
+                                 .plan_variance = Square(kTimePrior.plan),
+                                 .noise_variance = Square(kTimePrior.noise),
                                  .foundation = FoundationOf(problem),
-                                 .variance = Squared(width / (2 * kCentral80))};
+                                 .variance = Square(width / (2 * kCentral80))};
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const ErrorSource source = SourceOf(static_cast<TimeCause>(i), crossings[i]);
     uncertainty.loads[static_cast<std::size_t>(source)] +=
@@ -84,10 +84,10 @@ TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
 double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b) {
   if (a.foundation != b.foundation) return std::sqrt(a.variance + b.variance);
   double variance = 0;
-  for (std::size_t i = 0; i < kErrorSourceCount; ++i) variance += Squared(a.loads[i] - b.loads[i]);
+  for (std::size_t i = 0; i < kErrorSourceCount; ++i) variance += Square(a.loads[i] - b.loads[i]);
   double rest = (a.plan_variance + b.plan_variance) * (1 - Likeness(a.point, b.point));
   for (std::size_t i = 0; i < std::min(a.learnt.size(), b.learnt.size()); ++i) {
-    rest -= Squared(a.learnt[i] - b.learnt[i]);
+    rest -= Square(a.learnt[i] - b.learnt[i]);
   }
   return std::sqrt(variance + std::max(0.0, rest) + a.noise_variance + b.noise_variance);
 }

@@ -175,7 +175,7 @@ class HistoryTest(Folder):
         environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state"),
                        "PATH": f"{MESHWRIGHT.parent}:{os.environ['PATH']}"}
         done = subprocess.run(["sh", "-c", script], cwd=EXAMPLES.parent, capture_output=True,
-                              text=True, env=environment, timeout=120, check=False)
+                              text=True, env=environment, timeout=600, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
         def shape(shown):

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <random>
 #include <tuple>
+#include <utility>
 
 #include "estimator/model/plan_bounds.h"
 #include "pruner/pruner.h"
@@ -194,9 +195,10 @@ void ExpectWinner(const Problem& problem, const SearchFound& found,
   EXPECT_TRUE(has_ties || winner.plan == best->plan) << Describe(winner) << Describe(*best);
 }
 
-// Expects the search to find the best plan, or the best that rules which are not proven leave.
-void ExpectOptimum(Problem problem, const Calibration& calibration = {}) {
-  const std::vector<Evaluated> plans = AllPlans(problem, calibration).plans();
+// Expects the search to find the best of `plans`, all legal ones, or the best that rules which are
+// not proven leave.
+void ExpectOptimum(Problem problem, const std::vector<Evaluated>& plans,
+                   const Calibration& calibration = {}) {
   const std::vector<Evaluated> left = LeftByUnprovenRules(plans, problem);
   for (const Bytes capacity : Capacities(plans)) {
     problem.cluster.pools.front().memory_capacity = capacity;
@@ -206,6 +208,87 @@ void ExpectOptimum(Problem problem, const Calibration& calibration = {}) {
     ExpectWinner(problem, proven, BestUnder(plans, capacity), has_ties);
     ExpectWinner(problem, Search(problem, {}, calibration), BestUnder(left, capacity), has_ties);
   }
+}
+
+// Returns the calibration by runs of six of `plans`, which took 0.6 to 1.6 times the modelled
+// values.
+Calibration Learnt(const Problem& problem, const std::vector<Evaluated>& plans,
+                   std::mt19937& random) {
+  if (plans.empty()) return {};
+  std::vector<RunResidual> runs;
+  for (int i = 0; i < 6; ++i) {
+    const Evaluated& run = plans[random() % plans.size()];
+    runs.push_back({.log_ratio = static_cast<double>(random() % 1001) / 1000 - 0.5,
+                    .point = PointOf(run.plan, ViewOf(problem))});
+  }
+  const FittedResiduals fitted =
+      FitResiduals(runs, {.job = 0.2, .plan = 0.4, .noise = 0.02, .noise_rows = 100});
+  return {.time_ratio = std::exp(JobLogFactor(fitted)), .time = fitted};
+}
+
+// Prices all plans again. A factor for each plan breaks no bound and no rule.
+void ExpectOptimumWithWhatRunsTaught(const Problem& problem, std::vector<Evaluated> plans,
+                                     std::mt19937& random) {
+  const Calibration calibration = Learnt(problem, plans, random);
+  AnalyticModel model(ViewOf(problem), calibration);
+  for (Evaluated& e : plans) e.estimate = model.Quick(e.plan);
+  ExpectOptimum(problem, plans, calibration);
+}
+
+// Expects the search to cover exactly the part of the space that a user allows.
+void ExpectBestOfWhatIsLeft(const Problem& whole, std::vector<Evaluated> plans,
+                            std::mt19937& random) {
+  Problem problem = Narrowed(whole, random);
+  SCOPED_TRACE(Describe(problem));
+  std::erase_if(plans, [&](const Evaluated& e) { return !IsLeft(e.plan, problem.space); });
+  plans = LeftByUnprovenRules(std::move(plans), problem);
+  for (const Bytes capacity : Capacities(plans)) {
+    problem.cluster.pools.front().memory_capacity = capacity;
+    const std::optional<Evaluated> best = BestUnder(plans, capacity);
+    const SearchFound found = Search(problem, {});
+    ASSERT_EQ(found.best.empty(), !best.has_value());
+    if (!best.has_value()) continue;
+    EXPECT_EQ(found.best.front().estimate.step_time, best->estimate.step_time)
+        << Describe(found.best.front()) << "\n"
+        << Describe(*best);
+    EXPECT_TRUE(IsLeft(found.best.front().plan, problem.space)) << Describe(found.best.front());
+  }
+}
+
+// Expects that the plans of an answer are the best of their kind, and that no two of them differ
+// only in micro-batch and offload. With the rules disabled, the search covers the plans that the
+// space lists, which do not include numbers by stage.
+void ExpectDifferentKinds(const Problem& problem, std::vector<Evaluated> plans) {
+  SCOPED_TRACE(Describe(problem));
+  const auto kind_of = [](ParallelPlan plan) {
+    plan.micro_batch_size = 0;
+    plan.optimizer_offload_ratio = 0;
+    plan.activation_offload_ratio = 0;
+    plan.whole_weights_ratio = 0;
+    return plan;
+  };
+  std::erase_if(plans,
+                [&](const Evaluated& e) { return !e.estimate.fits || !HasOneNumber(e.plan); });
+  plans = LeftByUnprovenRules(std::move(plans), problem);
+  std::sort(plans.begin(), plans.end(), [](const Evaluated& a, const Evaluated& b) {
+    return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
+  });
+  // The times of the best plan of each kind. An answer has no dominated plans, so only the times
+  // of its own plans can be compared.
+  const SearchFound found = Search(problem, {"dominance", "memory", "bound"});
+  std::vector<ParallelPlan> kinds;
+  std::size_t next = 0;
+  for (const Evaluated& e : plans) {
+    const ParallelPlan kind = kind_of(e.plan);
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
+    kinds.push_back(kind);
+    if (next == found.best.size()) break;
+    EXPECT_EQ(found.best[next].estimate.step_time, e.estimate.step_time) << Describe(e);
+    EXPECT_EQ(kind_of(found.best[next].plan), kind) << Describe(e);
+    ++next;
+  }
+  EXPECT_EQ(next, found.best.size());
+  EXPECT_EQ(found.best.size(), std::min<std::size_t>(3, kinds.size()));
 }
 
 // Expects that more memory makes no feasible problem infeasible and no best plan slower.
@@ -266,52 +349,15 @@ class OptimumTest : public testing::TestWithParam<int> {
   }
 };
 
+// Listing all plans takes about as long as the searches, so they are listed once for four laws.
 TEST_P(OptimumTest, SearchFindsTheBestOfAllLegalPlans) {
-  for (const Problem& problem : Problems()) ExpectOptimum(problem);
-}
-
-// Returns the calibration by runs of six plans, which took 0.6 to 1.6 times the modelled values.
-Calibration Learnt(const Problem& problem, std::mt19937& random) {
-  const std::vector<Evaluated> plans = AllPlans(problem).plans();
-  if (plans.empty()) return {};
-  std::vector<RunResidual> runs;
-  for (int i = 0; i < 6; ++i) {
-    const Evaluated& run = plans[random() % plans.size()];
-    runs.push_back({.log_ratio = static_cast<double>(random() % 1001) / 1000 - 0.5,
-                    .point = PointOf(run.plan, ViewOf(problem))});
-  }
-  const FittedResiduals fitted =
-      FitResiduals(runs, {.job = 0.2, .plan = 0.4, .noise = 0.02, .noise_rows = 100});
-  return {.time_ratio = std::exp(JobLogFactor(fitted)), .time = fitted};
-}
-
-// A factor for each plan breaks no bound and no rule.
-TEST_P(OptimumTest, SearchFindsTheBestWithWhatRunsTaught) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (const Problem& problem : Problems()) {
-    const Calibration calibration = Learnt(problem, random);
-    ExpectOptimum(problem, calibration);
-  }
-}
-
-// The search covers exactly the part of the space that a user allows.
-TEST_P(OptimumTest, SearchFindsTheBestOfWhatIsLeft) {
-  std::mt19937 random(static_cast<unsigned>(GetParam()));
-  for (const Problem& whole : Problems()) {
-    Problem problem = Narrowed(whole, random);
-    std::vector<Evaluated> plans = LeftByUnprovenRules(AllPlans(problem).plans(), problem);
-    std::erase_if(plans, [&](const Evaluated& e) { return !IsLeft(e.plan, problem.space); });
-    for (const Bytes capacity : Capacities(plans)) {
-      problem.cluster.pools.front().memory_capacity = capacity;
-      const std::optional<Evaluated> best = BestUnder(plans, capacity);
-      const SearchFound found = Search(problem, {});
-      ASSERT_EQ(found.best.empty(), !best.has_value());
-      if (!best.has_value()) continue;
-      EXPECT_EQ(found.best.front().estimate.step_time, best->estimate.step_time)
-          << Describe(found.best.front()) << "\n"
-          << Describe(*best);
-      EXPECT_TRUE(IsLeft(found.best.front().plan, problem.space)) << Describe(found.best.front());
-    }
+    const std::vector<Evaluated> plans = AllPlans(problem).plans();
+    ExpectOptimum(problem, plans);
+    ExpectOptimumWithWhatRunsTaught(problem, plans, random);
+    ExpectBestOfWhatIsLeft(problem, plans, random);
+    ExpectDifferentKinds(problem, plans);
   }
 }
 
@@ -450,43 +496,6 @@ TEST_P(OptimumTest, LeastTimeIfPricedIsNotAboveTheTime) {
       ASSERT_TRUE(after.has_value());
       EXPECT_LE(*after, time);
     }
-  }
-}
-
-// The plans of an answer are the best of their kind, and no two of them differ only in micro-batch
-// and offload. With the rules disabled, the search covers the plans that the space lists, which do
-// not include numbers by stage.
-TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatchAndOffload) {
-  const auto kind_of = [](ParallelPlan plan) {
-    plan.micro_batch_size = 0;
-    plan.optimizer_offload_ratio = 0;
-    plan.activation_offload_ratio = 0;
-    plan.whole_weights_ratio = 0;
-    return plan;
-  };
-  for (const Problem& problem : Problems()) {
-    std::vector<Evaluated> plans = LeftByUnprovenRules(AllPlans(problem).plans(), problem);
-    std::erase_if(plans,
-                  [&](const Evaluated& e) { return !e.estimate.fits || !HasOneNumber(e.plan); });
-    std::sort(plans.begin(), plans.end(), [](const Evaluated& a, const Evaluated& b) {
-      return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
-    });
-    // The times of the best plan of each kind. An answer has no dominated plans, so only the times
-    // of its own plans can be compared.
-    const SearchFound found = Search(problem, {"dominance", "memory", "bound"});
-    std::vector<ParallelPlan> kinds;
-    std::size_t next = 0;
-    for (const Evaluated& e : plans) {
-      const ParallelPlan kind = kind_of(e.plan);
-      if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
-      kinds.push_back(kind);
-      if (next == found.best.size()) break;
-      EXPECT_EQ(found.best[next].estimate.step_time, e.estimate.step_time) << Describe(e);
-      EXPECT_EQ(kind_of(found.best[next].plan), kind) << Describe(e);
-      ++next;
-    }
-    EXPECT_EQ(next, found.best.size());
-    EXPECT_EQ(found.best.size(), std::min<std::size_t>(3, kinds.size()));
   }
 }
 

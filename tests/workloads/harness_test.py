@@ -309,7 +309,7 @@ class FailureTest(Folder):
                                         ({"PMIX_RANK": "1", "SLURM_NTASKS": "4"}, "last", 0)):
             with self.subTest(environment=environment, rank=rank):
                 done = subprocess.run(self.of("true", options=["--measuring-rank", rank]), stderr=subprocess.PIPE,
-                                      env={**self.environment, **environment}, timeout=60, check=False)
+                                      env={**self.environment, **environment}, timeout=300, check=False)
                 self.assertEqual((done.returncode, b"--measuring-rank" in done.stderr), (code, code == 2))
 
     def test_a_batch_script_is_no_task(self):
@@ -396,7 +396,7 @@ class ResultTest(Folder):
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run(self.command("steps(20)"), stdout=writer, stderr=subprocess.PIPE, env=self.environment,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         os.close(writer)
         self.assertTrue((self.results / "a1.result.json").exists())
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -83,7 +83,7 @@ class Folder(unittest.TestCase):
 
     def finished(self, command):
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
 
     def result(self, command, expect):
         """Runs the harness and returns its result. File, stdout and exit code must agree on it."""

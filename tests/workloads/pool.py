@@ -42,7 +42,7 @@ class Pool:
         """Returns the result of each rank, in the order of ranks."""
         for tasks in self.tasks:
             tasks.put((function, arguments))
-        given = [self.results.get(timeout=120) for _ in self.tasks]
+        given = [self.results.get(timeout=600) for _ in self.tasks]
         errors = [error for _, _, error in given if error]
         if errors:
             raise AssertionError(errors[0])

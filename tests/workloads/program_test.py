@@ -48,7 +48,7 @@ class ProgramTest(unittest.TestCase):
             stderr=subprocess.PIPE, env={**clean, "OMP_NUM_THREADS": "1", **environment})
 
     def end(self, process, code):
-        out, errors = process.communicate(timeout=100)
+        out, errors = process.communicate(timeout=300)
         self.assertEqual(process.returncode, code, out + errors)
         return out
 
@@ -82,7 +82,7 @@ class ProgramTest(unittest.TestCase):
         harness = subprocess.run(
             [sys.executable, WORKLOADS / "harness.py", "--attempt", "a", "--token", "1", "--folder", self.folder.name,
              "--", sys.executable, WORKLOADS / "train_step.py", "--case", self.case()],
-            env={**clean, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, timeout=100, check=False)
+            env={**clean, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, timeout=300, check=False)
         result = json.loads(pathlib.Path(self.folder.name, "a.result.json").read_text())
         self.assertEqual((harness.returncode, result["class"]), (0, "ok"), result["message"])
         self.assertEqual(result["warmup_steps"], 5)
@@ -203,7 +203,7 @@ class LauncherTest(unittest.TestCase):
 
     def ends_with(self, rank_program):
         process = self.launch("import os, sys, time; rank = int(os.environ['RANK']); " + rank_program)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
         lines = [json.loads(line) for line in out.splitlines()]
         return process.returncode, [(line["class"], line["rank"]) for line in lines]
 
@@ -237,7 +237,7 @@ class LauncherTest(unittest.TestCase):
         process = self.launch("import os, signal; os.write(1, b'%d\\n' % os.getpid()); signal.pause()")
         ranks = [int(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         for rank in ranks:
             self.assertRaises(ProcessLookupError, os.kill, rank, 0)

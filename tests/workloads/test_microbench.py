@@ -57,7 +57,7 @@ class MicrobenchTest(unittest.TestCase):
     def run_it(self, *arguments, code=0, **environment):
         """Returns (document, output)."""
         process = self.start(*arguments, **environment)
-        out, errors = process.communicate(timeout=200)
+        out, errors = process.communicate(timeout=400)
         self.assertEqual(process.returncode, code, out + errors)
         self.assertEqual([path.name for path in self.path.parent.iterdir() if path != self.path], [])
         return (json.loads(self.path.read_text()) if self.path.exists() else None), errors
@@ -180,7 +180,7 @@ class MicrobenchTest(unittest.TestCase):
                             LOCAL_RANK=str(rank % 2), MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
                             GLOO_SOCKET_IFNAME="lo", SLURMD_NODENAME=f"node{rank // 2}") for rank in range(4)]
         for rank in ranks:
-            out, errors = rank.communicate(timeout=200)
+            out, errors = rank.communicate(timeout=400)
             self.assertEqual(rank.returncode, 0, out + errors)
         found = json.loads(self.path.read_text())
         self.assertEqual((found["machine"]["device_count"], found["machine"]["node_count"]), (4, 2))
