@@ -1,6 +1,7 @@
 #include "cli/reports/tune_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -42,7 +43,27 @@ std::vector<std::string> PlanRow(std::string rank, const v1::RankedPlan& ranked)
           GibText(e.peak_memory_bytes()),
           GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
           ProbabilityText(e.fit_probability_ratio()),
+          ranked.has_fastest_probability_ratio()
+              ? ProbabilityText(ranked.fastest_probability_ratio())
+              : "-",
           FullWords(ranked)};
+}
+
+// Says which plans a line of the table stands for besides its own.
+std::string LikeLines(const v1::TuneResult& result) {
+  std::string lines;
+  int rank = 0;
+  for (const v1::RankedPlan& ranked : result.plans()) {
+    ++rank;
+    if (ranked.like_count() == 0) continue;
+    std::vector<std::string> ranges;
+    for (const v1::FieldRange& range : ranked.like_ranges()) {
+      ranges.push_back(fmt::format("{} {}", range.field(), range.values()));
+    }
+    lines += fmt::format("{}{}: {} more that cannot be told apart: {}\n", kIndent, rank,
+                         CountText(ranked.like_count()), fmt::join(ranges, ", "));
+  }
+  return lines;
 }
 
 std::string PlanTable(const v1::TuneResult& result) {
@@ -53,13 +74,14 @@ std::string PlanTable(const v1::TuneResult& result) {
                {.title = "peak GiB", .align = Align::kRight},
                {.title = "headroom GiB", .align = Align::kRight},
                {.title = "fits", .align = Align::kRight},
+               {.title = "fastest", .align = Align::kRight},
                {.title = "plan"}});
   int rank = 0;
   for (const v1::RankedPlan& ranked : result.plans()) {
     table.AddRow(PlanRow(fmt::format("{}", ++rank), ranked));
   }
   if (result.has_baseline()) table.AddRow(PlanRow("baseline", result.baseline()));
-  return table.Text(kIndent);
+  return table.Text(kIndent) + LikeLines(result);
 }
 
 // Says what to do, and why.

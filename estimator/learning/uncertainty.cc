@@ -1,8 +1,13 @@
 #include "estimator/learning/uncertainty.h"
 
+#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
+#include <numbers>
+#include <random>
 
 #include "estimator/learning/interval.h"
 #include "estimator/learning/run_residuals.h"
@@ -51,6 +56,30 @@ ErrorSource SourceOf(TimeCause cause, bool crosses_nodes) {
 
 double Square(double x) { return x * x; }
 
+constexpr int kDraws = 1000;
+constexpr std::uint32_t kDrawSeed = 1;
+
+// Draws from the standard normal distribution (Box and Muller). The distributions of the standard
+// library may give other numbers elsewhere.
+double DrawNormal(std::mt19937& random) {
+  const double radius =
+      (static_cast<double>(random()) + 1) / (static_cast<double>(random.max()) + 2);
+  const double angle = static_cast<double>(random()) / (static_cast<double>(random.max()) + 1);
+  return std::sqrt(-2 * std::log(radius)) * std::cos(2 * std::numbers::pi * angle);
+}
+
+// Returns the covariance of the errors of two plans of one question, or the variance of one plan.
+// RatioSigma is that of their difference.
+double Covariance(const TimeUncertainty& a, const TimeUncertainty& b, bool is_same) {
+  double covariance = is_same ? a.noise_variance : 0;
+  for (std::size_t i = 0; i < kErrorSourceCount; ++i) covariance += a.loads[i] * b.loads[i];
+  double rest = std::sqrt(a.plan_variance * b.plan_variance) * Likeness(a.point, b.point);
+  for (std::size_t i = 0; i < std::min(a.learnt.size(), b.learnt.size()); ++i) {
+    rest -= a.learnt[i] * b.learnt[i];
+  }
+  return covariance + rest;
+}
+
 std::string FoundationOf(const EstimatorProblem& problem) {
   std::string text = problem.profile.name + " " + problem.profile.version;
   for (const NodePool& pool : problem.cluster.pools) text.append(" ").append(pool.chip.id);
@@ -95,6 +124,40 @@ double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b) {
 double FasterProbability(Seconds first, const TimeUncertainty& of_first, Seconds second,
                          const TimeUncertainty& of_second) {
   return ProbabilityBelow(first.count(), second.count(), RatioSigma(of_first, of_second));
+}
+
+std::vector<double> FastestProbabilities(const std::vector<Seconds>& steps,
+                                         const std::vector<TimeUncertainty>& uncertainties) {
+  const auto n = static_cast<Eigen::Index>(steps.size());
+  Eigen::MatrixXd covariance(n, n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index j = 0; j < n; ++j) {
+      covariance(i, j) = Covariance(uncertainties[static_cast<std::size_t>(i)],
+                                    uncertainties[static_cast<std::size_t>(j)], i == j);
+    }
+  }
+  // Robust where plans are alike and their covariance has no inverse.
+  const Eigen::LDLT<Eigen::MatrixXd> factor(covariance);
+  const Eigen::VectorXd scales = factor.vectorD().cwiseMax(0).cwiseSqrt();
+  std::mt19937 random(kDrawSeed);
+  std::vector<int> wins(steps.size(), 0);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Eigen::VectorXd errors(n);
+    for (Eigen::Index i = 0; i < n; ++i) errors(i) = scales(i) * DrawNormal(random);
+    errors = factor.transpositionsP().transpose() * (factor.matrixL() * errors).eval();
+    std::size_t fastest = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double log_time = std::log(steps[i].count()) + errors(static_cast<Eigen::Index>(i));
+      if (log_time >= least) continue;
+      least = log_time;
+      fastest = i;
+    }
+    ++wins[fastest];
+  }
+  std::vector<double> shares;
+  for (const int count : wins) shares.push_back(static_cast<double>(count) / kDraws);
+  return shares;
 }
 
 }  // namespace meshwright

@@ -61,4 +61,9 @@ double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b);
 double FasterProbability(Seconds first, const TimeUncertainty& of_first, Seconds second,
                          const TimeUncertainty& of_second);
 
+// Returns for each plan of one question the probability that its step is the shortest if all run:
+// the share of seeded draws in which it is, so that equal input gives equal shares.
+std::vector<double> FastestProbabilities(const std::vector<Seconds>& steps,
+                                         const std::vector<TimeUncertainty>& uncertainties);
+
 }  // namespace meshwright

@@ -240,6 +240,13 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
   wire.mutable_exports()->insert(plan.exports.begin(), plan.exports.end());
   wire.set_plan_digest(MakePlanKey(plan.plan).digest);
   if (plan.precision) wire.set_precision(std::string(Word(*plan.precision)));
+  wire.set_like_count(plan.like_count);
+  for (const FieldRange& range : plan.like_ranges) {
+    v1::FieldRange& added = *wire.add_like_ranges();
+    added.set_field(range.field);
+    added.set_values(range.values);
+  }
+  if (plan.fastest_probability) wire.set_fastest_probability_ratio(*plan.fastest_probability);
   return wire;
 }
 

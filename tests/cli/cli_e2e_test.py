@@ -259,13 +259,19 @@ class EvaluateTest(Folder):
     def test_dimensions(self):
         answer = json.loads(self.run_cli(
             "tune", *self.question(), "--dimension", "tensor_parallel=2,4", "--dimension",
-            "pipeline_parallel=2..", "--dimension", "schedule=zb_h1", "--output", "json").stdout)
+            "pipeline_parallel=2..", "--dimension", "schedule=zb_h1", "--disable-rule", "framework",
+            "--output", "json").stdout)
         for ranked in answer["plans"]:
             self.assertIn(ranked["plan"]["tensor_parallel"], (2, 4))
             self.assertGreaterEqual(ranked["plan"]["pipeline_parallel"], 2)
             self.assertEqual(ranked["plan"]["schedule"], "zb_h1")
             self.assertEqual(ranked["estimate"]["tier"], "simulated")
         self.assertTrue(any("schedule zb_h1 was asked for" in text for text in answer["warnings"]))
+        # Megatron-Core itself refuses it.
+        refused = json.loads(self.run_cli(
+            "tune", *self.question(), "--dimension", "pipeline_parallel=2..", "--dimension",
+            "schedule=zb_h1", "--output", "json", expect=4).stdout)
+        self.assertGreater(refused["infeasible"]["pruned_count_by_rule"]["framework"], 0)
         done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3..2",
                             "--dimension", "speed=1", "--dimension", "zero_stage", expect=3)
         for part in ("dimensions[0] = tensor_parallel: from 3 to 2", 'dimensions[1] = "speed"',

@@ -61,7 +61,9 @@ TEST(StudyReportTest, SaysAllThatMatters) {
                                 "fastest of the space by the model"));
   EXPECT_THAT(report, HasSubstr("8.00 s (7.00 s .. 10.0 s)"));
   // The peak is 60 GiB; 80 - 65 GiB are left.
-  EXPECT_THAT(report, HasSubstr("1,536  50.0 %      60.0          15.0   99 %  tp2 dp8 mb1 zero1"));
+  EXPECT_THAT(
+      report,
+      HasSubstr("1,536  50.0 %      60.0          15.0   99 %        -  tp2 dp8 mb1 zero1"));
   EXPECT_THAT(report, HasSubstr("1.25x the baseline's speed: 2.00 s less a step (20.0 %)."));
   EXPECT_THAT(report, HasSubstr("memory          500  50.0 %\n"));
   // 6 of 8 s, and 0.75 x 30 = 22.5 characters.

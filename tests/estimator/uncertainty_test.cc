@@ -155,5 +155,23 @@ TEST(Uncertainty, LearntCoordinatesAreTheExplainedCovariance) {
               1e-12);
 }
 
+// Two plans of one question: the draws agree with the closed form. Equal plans win equally often.
+TEST(FastestProbabilitiesTest, AgreeWithPairs) {
+  TimeUncertainty a = {.plan_variance = 0.0025, .noise_variance = 0.0004};
+  TimeUncertainty b = a;
+  a.loads[0] = 0.3;
+  b.loads[0] = 0.2;
+  b.loads[1] = 0.1;
+  b.point.work = 3;
+  const Seconds fast(10);
+  const Seconds slow(11);
+  const std::vector<double> shares = FastestProbabilities({fast, slow}, {a, b});
+  EXPECT_NEAR(shares[0], FasterProbability(fast, a, slow, b), 0.03);
+  EXPECT_NEAR(shares[0] + shares[1], 1, 1e-9);
+  EXPECT_NEAR(FastestProbabilities({fast, fast, fast}, {a, a, a})[0], 1.0 / 3, 0.05);
+  EXPECT_EQ(FastestProbabilities({fast, slow}, {a, b}), shares);
+  EXPECT_NEAR(FastestProbabilities({fast}, {a})[0], 1, 1e-9);
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -35,7 +35,7 @@ StudyRequest FullRequest() {
   Question question = {.model = FullModel(), .workload = FullWorkload(), .cluster = FullCluster()};
   question.cluster.pools.resize(1);
   // Plans must be legal: tensor 2 x data 4 on 2 x 4 devices.
-  const PlanRequest plan = {.tensor_parallel = 2, .data_parallel = 4};
+  const PlanRequest plan = {.tensor_parallel = 2, .sequence_parallel = true, .data_parallel = 4};
   return {.question = question,
           .baseline = plan,
           .plan_count = 7,
@@ -301,7 +301,10 @@ StudyResult SampleResult() {
   RankedPlan plan = {.plan = FullPlan(),
                      .precision = Precision::kFp8,
                      .estimate = SampleEstimate(),
-                     .exports = {{"megatron-core", "--x"}}};
+                     .exports = {{"megatron-core", "--x"}},
+                     .like_count = 3,
+                     .like_ranges = {{.field = "zero_group_size", .values = "0 to 8"}},
+                     .fastest_probability = 0.5};
   plan.estimate.cost_model = CostModelSource{.name = "acme",
                                              .vendor = "Acme",
                                              .version = "1.2",

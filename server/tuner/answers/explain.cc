@@ -77,9 +77,9 @@ constexpr std::string_view kToExplain = "to explain";
 
 // Returns the best plans of a problem, best first; empty if none fits. Returns CANCELLED or
 // DEADLINE_EXCEEDED if the search was cut, because half an explanation would mislead.
-absl::StatusOr<std::vector<RankedPlan>> BestPlans(const Problem& problem,
-                                                  const Calibration& calibration,
-                                                  const SearchOptions& options) {
+absl::StatusOr<std::vector<RankedPlan>> FastestPlans(const Problem& problem,
+                                                     const Calibration& calibration,
+                                                     const SearchOptions& options) {
   const SearchFound found = BestPlansOf(problem, calibration, options);
   RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kToExplain));
   AnalyticModel model(ViewOf(problem), calibration);
@@ -141,7 +141,7 @@ absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhe
   no_failures.out_of_memory.reset();
   no_failures.failed.clear();
   ASSIGN_OR_RETURN(const std::vector<RankedPlan> fastest,
-                   BestPlans(anywhere, no_failures, ForOnePlan(options)));
+                   FastestPlans(anywhere, no_failures, ForOnePlan(options)));
   if (fastest.empty()) return absl::OkStatus();
   const RankedPlan here = Ranked(fastest.front().plan, problem, calibration);
   const Estimate& estimate = here.estimate;
@@ -169,7 +169,7 @@ absl::Status AddSensitivities(const PreparedQuestion& question, const SearchOpti
     for (const double change : {kChange, -kChange}) {
       const Problem changed = Changed(question.problem, resource, 1 + change);
       ASSIGN_OR_RETURN(std::vector<RankedPlan> best,
-                       BestPlans(changed, calibration, ForOnePlan(options)));
+                       FastestPlans(changed, calibration, ForOnePlan(options)));
       Sensitivity sensitivity = {.resource = resource.name,
                                  .change = change,
                                  .same = Ranked(answer.plan.plan, changed, calibration)};
@@ -271,7 +271,7 @@ absl::StatusOr<Explanation> Explain(ResolvedStudy study, const Knowledge& knowle
   const auto& problem = question.problem;
   const Calibration& calibration = question.learnt.calibration;
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
-  ASSIGN_OR_RETURN(std::vector<RankedPlan> ranked, BestPlans(problem, calibration, options));
+  ASSIGN_OR_RETURN(std::vector<RankedPlan> ranked, FastestPlans(problem, calibration, options));
   if (ranked.empty()) return NothingFits();
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
   answer.applied_defaults = problem.applied_defaults;

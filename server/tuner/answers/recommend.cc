@@ -16,9 +16,11 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/answers/kinds.h"
 #include "server/tuner/choice/choice.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/search/best_plans.h"
 #include "server/tuner/search/question_search.h"
 #include "server/tuner/search/strategies.h"
 
@@ -75,11 +77,24 @@ class Table {
 
   [[nodiscard]] const RankedPlan& First() const { return candidates_[choice_.order.front()]; }
 
-  // Moves the plans out, in their order.
-  std::vector<RankedPlan> Ordered() {
-    std::vector<RankedPlan> plans;
-    for (const std::size_t i : choice_.order) plans.push_back(std::move(candidates_[i]));
-    return plans;
+  // Returns the first plan of each kind in their order, at most `count`, with the number of plans
+  // and the ranges of the fields that the line of each stands for. Leaves out the plan `hidden`,
+  // unless it is the first.
+  [[nodiscard]] std::vector<RankedPlan> Kinds(std::size_t count, const ParallelPlan* hidden) const {
+    std::vector<PlanKind> kinds;
+    for (const std::size_t i : choice_.order) {
+      const ParallelPlan& plan = candidates_[i].plan;
+      if (hidden != nullptr && i != choice_.order.front() && plan == *hidden) continue;
+      const auto known = std::ranges::find_if(kinds, [&](const PlanKind& kind) {
+        return AreOneKind(candidates_[kind.first].plan, plan);
+      });
+      if (known != kinds.end()) {
+        if (IsLike(known->first, i)) known->like.push_back(i);
+      } else if (kinds.size() < count) {
+        kinds.push_back({.first = i});
+      }
+    }
+    return Lines(kinds);
   }
 
   // Returns whether the user's own plan is one that the choice is indifferent to.
@@ -151,6 +166,37 @@ class Table {
   }
 
  private:
+  // Returns whether neither of two plans is known to be faster, and both are sure to fit or
+  // neither.
+  [[nodiscard]] bool IsLike(std::size_t a, std::size_t b) const {
+    const auto is_safe = [&](std::size_t i) {
+      return candidates_[i].estimate.fit_probability >= limits_.min_fit_probability;
+    };
+    const double faster = FasterProbability(candidates_[a].estimate.step_time, uncertainties_[a],
+                                            candidates_[b].estimate.step_time, uncertainties_[b]);
+    return is_safe(a) == is_safe(b) && faster < limits_.tie_probability &&
+           1 - faster < limits_.tie_probability;
+  }
+
+  [[nodiscard]] std::vector<RankedPlan> Lines(const std::vector<PlanKind>& kinds) const {
+    std::vector<RankedPlan> lines;
+    std::vector<Seconds> steps;
+    std::vector<TimeUncertainty> uncertainties;
+    for (const PlanKind& kind : kinds) {
+      RankedPlan line = candidates_[kind.first];
+      std::vector<const ParallelPlan*> like;
+      for (const std::size_t i : kind.like) like.push_back(&candidates_[i].plan);
+      line.like_count = static_cast<int>(like.size());
+      line.like_ranges = RangesOf(line.plan, like);
+      steps.push_back(line.estimate.step_time);
+      uncertainties.push_back(uncertainties_[kind.first]);
+      lines.push_back(std::move(line));
+    }
+    const std::vector<double> fastest = FastestProbabilities(steps, uncertainties);
+    for (std::size_t i = 0; i < lines.size(); ++i) lines[i].fastest_probability = fastest[i];
+    return lines;
+  }
+
   const ChoiceLimits& limits_;
   std::vector<RankedPlan> candidates_;
   std::optional<ParallelPlan> own_;
@@ -162,29 +208,45 @@ class Table {
 
 SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found,
                       const SearchOptions& options, std::vector<std::string>& warnings) {
-  const double least = question.request.choice.min_fit_probability;
+  const ChoiceLimits& limits = question.request.choice;
   const bool is_whole = question.request.strategy == kExhaustive && found.summary.complete;
-  if (least <= kFits || !is_whole) return found;
+  if (!is_whole) return found;
   const Calibration& calibration = question.learnt.calibration;
-  const double share =
-      LargestMedianRatio(least, MemorySigma(ViewOf(question.problem), calibration));
-  const Bytes limit = Scale(question.problem.cluster.pools.front().memory_capacity, share);
-  const bool all_are = std::ranges::all_of(found.best, [&](const RecomputeChoice& choice) {
-    return choice.estimate.reserved_memory <= limit;
-  });
-  if (all_are) return found;
   Problem smaller = question.problem;
-  smaller.cluster.pools.front().memory_capacity = limit;
-  SearchOptions silent = options;
-  silent.on_progress = {};  // the counts of the first search are kept
-  SearchFound safe = BestPlansOf(smaller, calibration, silent);
+  Bytes& memory = smaller.cluster.pools.front().memory_capacity;
+  if (limits.min_fit_probability > kFits) {
+    memory = Scale(memory, LargestMedianRatio(limits.min_fit_probability,
+                                              MemorySigma(ViewOf(question.problem), calibration)));
+  }
+  SearchOptions wide = options;
+  wide.are_alike = &AreOneKind;
+  if (limits.tie_probability > 0.5) wide.close_ratio = kMostTieRatio;
+  wide.on_progress = {};  // the counts of the first search are kept
+  SearchFound safe = BestPlansOf(smaller, calibration, wide);
   if (!safe.summary.complete) {
     warnings.push_back(
         fmt::format("the search for plans that fit with a probability of {} ended early: a faster "
                     "one may exist",
-                    least));
+                    limits.min_fit_probability));
+  }
+  if (safe.close_were_cut) {
+    warnings.push_back(fmt::format(
+        "more than {} plans take at most {} times as long as the fastest: the choice is among the "
+        "fastest of them",
+        KeepOptions().close_limit, kMostTieRatio));
   }
   return safe.best.empty() ? found : safe;
+}
+
+std::vector<RankedPlan> CandidatesOf(const SearchFound& found, const Problem& problem,
+                                     AnalyticModel& model) {
+  SearchFound all = found;
+  for (const RecomputeChoice& choice : found.close) {
+    if (std::ranges::find(found.best, choice.plan, &RecomputeChoice::plan) == found.best.end()) {
+      all.best.push_back(choice);
+    }
+  }
+  return RankPlans(all, problem, model);
 }
 
 void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candidates,
@@ -204,13 +266,8 @@ void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candida
   result.recommendation = {
       .advice = keeps ? Advice::kKeepYours : Advice::kLaunch,
       .reason = keeps ? table.KeepReason() : table.Reason(*result.model_optimum)};
-  result.plans = table.Ordered();
-  // Unless it is the first, the answer shows it as the baseline only.
-  if (adds_baseline && result.plans.front().plan != baseline->plan) {
-    std::erase_if(result.plans,
-                  [&](const RankedPlan& ranked) { return ranked.plan == baseline->plan; });
-  }
-  if (result.plans.size() > plan_count) result.plans.resize(plan_count);
+  // Unless it is the first, the answer shows an added baseline as the baseline only.
+  result.plans = table.Kinds(plan_count, adds_baseline ? &baseline->plan : nullptr);
 }
 
 }  // namespace meshwright

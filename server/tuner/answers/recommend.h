@@ -6,17 +6,22 @@
 
 #include "estimator/model/analytic_model.h"
 #include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/search/exhaustive.h"
 
 namespace meshwright {
 
-// Returns the fastest plans that fit with the request's least probability. These are the plans that
-// a search of the whole space has found, if all of them do; else another search finds them. Returns
-// `found` if it sees no plan that fits so surely, or if the search that found it ended early. Warns
-// if the other search ends early.
+// Returns the fastest plans of different kinds that fit with the request's least probability, and
+// all that may be tied with the fastest of them, by another search than the one that found `found`.
+// Returns `found` if no plan fits so surely, or if that search ended early. Warns if the other one
+// ends early or finds too many.
 SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found,
                       const SearchOptions& options, std::vector<std::string>& warnings);
+
+// Ranks all plans that were found, the best and those that are close to it.
+std::vector<RankedPlan> CandidatesOf(const SearchFound& found, const Problem& problem,
+                                     AnalyticModel& model);
 
 // Sets the result's plans to `candidates` in the order in which they should be launched, at most
 // `plan_count` of them, and says why the first one is first. The result has its model optimum, and

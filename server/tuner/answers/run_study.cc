@@ -221,7 +221,7 @@ absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
     result.plans = RankPlans(found, problem, model);
   } else {
     Recommend(question,
-              RankPlans(SafePlans(question, found, options, result.warnings), problem, model),
+              CandidatesOf(SafePlans(question, found, options, result.warnings), problem, model),
               options.plan_count, model, result);
   }
   RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));

@@ -68,6 +68,7 @@ class Ranking {
   [[nodiscard]] bool IsTied(std::size_t cheapest, std::size_t i) const {
     const Alternative& a = alternatives_[cheapest];
     const Alternative& b = alternatives_[i];
+    if (b.estimate.step_time > a.estimate.step_time * kMostTieRatio) return false;
     return FasterProbability(a.estimate.step_time, a.uncertainty, b.estimate.step_time,
                              b.uncertainty) < limits_.tie_probability;
   }

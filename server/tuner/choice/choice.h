@@ -12,6 +12,10 @@
 
 namespace meshwright {
 
+// A tie never costs more than this, by the model: step times that differ by less than 5 % are about
+// the least that pairs of measured plans tell apart (docs/choice.md).
+inline constexpr double kMostTieRatio = 1.05;
+
 // A plan of a question, of which one is to be launched. The referents outlive it.
 struct Alternative {
   const ParallelPlan& plan;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "estimator/layer/layer_split.h"
+#include "estimator/legality/legality.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/flag_list.h"
@@ -15,6 +16,9 @@
 
 namespace meshwright {
 namespace {
+
+// The version that brought --pipeline-model-parallel-layout.
+constexpr std::string_view kFirstWithLayouts = "0.13";
 
 bool AllEqual(std::span<const int> counts) {
   return std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
@@ -28,7 +32,8 @@ std::string Layout(const std::vector<int>& layers, int virtual_stages, int mtp_l
   for (int chunk = 0; chunk < virtual_stages; ++chunk) {
     for (std::size_t stage = 0; stage < layers.size(); ++stage) {
       if (chunk > 0 || stage > 0) text += '|';
-      const int count = layers[stage] / virtual_stages;
+      const bool has_more = chunk < layers[stage] % virtual_stages;
+      const int count = layers[stage] / virtual_stages + (has_more ? 1 : 0);
       if (count > 0) text += fmt::format("t*{}", count);
     }
   }
@@ -53,6 +58,30 @@ std::optional<EndStages> FindEndStages(const std::vector<int>& layers) {
   return ends;
 }
 
+// Embedding and loss, if Megatron-Core counts them as layers of the first and the last stage.
+struct CountedEnds {
+  bool embedding = false;
+  bool loss = false;
+};
+
+// Returns which ends, counted as one layer each, make all stages equal and divisible into
+// `virtual_stages`; nullopt if none do.
+std::optional<CountedEnds> FindCountedEnds(std::vector<int> layers, int virtual_stages) {
+  const int most = *std::ranges::max_element(layers);
+  const CountedEnds ends = {.embedding = layers.front() < most, .loss = layers.back() < most};
+  layers.front() += ends.embedding ? 1 : 0;
+  layers.back() += ends.loss ? 1 : 0;
+  if (!AllEqual(layers) || most % virtual_stages != 0) return std::nullopt;
+  return ends;
+}
+
+// The layout also states the virtual stages, and excludes their flag.
+void AddLayout(const Problem& problem, const ParallelPlan& plan, const std::vector<int>& layers,
+               FlagList& flags) {
+  flags.Add("--pipeline-model-parallel-layout",
+            "'" + Layout(layers, plan.virtual_pipeline, problem.model.mtp_layer_count) + "'");
+}
+
 void AddUnevenLayers(const Problem& problem, const ParallelPlan& plan,
                      const std::vector<int>& layers, FlagList& flags) {
   const bool has_empty_stage = std::ranges::find(layers, 0) != layers.end();
@@ -65,9 +94,7 @@ void AddUnevenLayers(const Problem& problem, const ParallelPlan& plan,
     if (ends->last.has_value()) flags.Add("--decoder-last-pipeline-num-layers", *ends->last);
     return;
   }
-  // The layout also states the virtual stages, and excludes their flag.
-  flags.Add("--pipeline-model-parallel-layout",
-            "'" + Layout(layers, plan.virtual_pipeline, problem.model.mtp_layer_count) + "'");
+  AddLayout(problem, plan, layers, flags);
 }
 
 void CheckSchedule(const ParallelPlan& plan, FlagList& flags) {
@@ -141,15 +168,24 @@ void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, 
   const std::vector<int> layers = StageLayers(problem, plan);
   const bool divides =
       std::ranges::all_of(layers, [&](int count) { return count % plan.virtual_pipeline == 0; });
-  if (!divides) {
+  const auto ends = divides ? std::nullopt : FindCountedEnds(layers, plan.virtual_pipeline);
+  const bool has_layouts = problem.profile.name == "megatron-core" &&
+                           !IsOlder(problem.workload.framework_version, kFirstWithLayouts);
+  if (!divides && !ends.has_value() && !has_layouts) {
     flags.Refuse(
         "plan.virtual_pipeline",
         fmt::format("{} with [{}] layers per stage; Megatron-Core wants the virtual stages "
-                    "of a stage to be equal",
+                    "of a stage to be equal before 0.13",
                     plan.virtual_pipeline, fmt::join(layers, ", ")));
     return;
   }
-  if (!AllEqual(layers)) {
+  if (ends.has_value()) {
+    flags.Add("--num-virtual-stages-per-pipeline-rank", plan.virtual_pipeline);
+    if (ends->embedding) flags.Add("--account-for-embedding-in-pipeline-split");
+    if (ends->loss) flags.Add("--account-for-loss-in-pipeline-split");
+  } else if (!divides) {
+    AddLayout(problem, plan, layers, flags);
+  } else if (!AllEqual(layers)) {
     AddUnevenLayers(problem, plan, layers, flags);
   } else if (plan.virtual_pipeline > 1) {
     flags.Add("--num-virtual-stages-per-pipeline-rank", plan.virtual_pipeline);

@@ -13,8 +13,10 @@
 #include <utility>
 
 #include "estimator/learning/calibration.h"
+#include "estimator/learning/normal.h"
 #include "estimator/learning/run_residuals.h"
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/memory_model.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
@@ -35,6 +37,9 @@ namespace {
 
 // Number of standard deviations beyond which other jobs' runs do not apply to this job.
 constexpr double kMostDisagreement = 2;
+// Number of standard deviations beyond which a lack of memory is not the model's fault: a factor of
+// 1.5 without measured memory.
+constexpr double kMostSurprise = 4;
 
 // Returns a text that is equal for clusters of the same nodes (chips, devices per node and links),
 // whatever their number. Limits on a chip's memory or power do not count.
@@ -77,6 +82,12 @@ std::string JobName(const Problem& problem) {
                      DeviceCount(problem.cluster));
 }
 
+// A run of the question's own job that ran out of memory.
+struct MemoryFailure {
+  double least_log_memory = 0;  // the logarithm of the factor on modelled memory is larger
+  Bytes reserved = {};          // modelled
+};
+
 struct Evidence {
   std::vector<const Problem*> jobs = {};
   std::vector<std::string> versions = {};
@@ -86,9 +97,11 @@ struct Evidence {
   std::vector<FailedRun> failed = {};
   std::vector<ParallelPlan> ran = {};  // plans of the question's own job
   Bytes largest_run = {};              // modelled, on devices with no more memory
-  std::vector<PastRun> runs = {};      // all runs that teach anything
-  int by_own_facts_count = 0;          // runs that the question's facts do not allow
-  int other_facts_count = 0;           // remaining runs that stated other facts than the question
+  std::vector<MemoryFailure> memory_failures = {};
+  std::optional<double> most_log_memory = {};  // the job needs less, since a plan ran
+  std::vector<PastRun> runs = {};              // all runs that teach anything
+  int by_own_facts_count = 0;                  // runs that the question's facts do not allow
+  int other_facts_count = 0;  // remaining runs that stated other facts than the question
   std::set<std::string> other_facts = {};  // their names
 };
 
@@ -134,6 +147,21 @@ int JobIndex(const Problem& job, std::vector<const Problem*>& seen) {
   return index;
 }
 
+// Notes what a run of the question's own job that reports no memory proves of it: that it was too
+// much or not.
+void BoundMemory(const ResolvedRun& row, Bytes reserved, Evidence& evidence) {
+  const Problem& own = *row.problem;
+  const MemoryModel memory(ViewOf(own), {});
+  const double ratio = memory.FillingRatio(reserved, own.cluster.pools.front());
+  if (!(ratio > 0)) return;  // the runtime's own memory fills the device
+  const double bound = std::log(ratio);
+  if (row.outcome == Outcome::kOk) {
+    evidence.most_log_memory = std::min(evidence.most_log_memory.value_or(bound), bound);
+  } else if (row.outcome == Outcome::kOom) {
+    evidence.memory_failures.push_back({.least_log_memory = bound, .reserved = reserved});
+  }
+}
+
 void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
              Evidence& evidence) {
   if (!IsComparable(*row.stated, problem)) return;
@@ -150,6 +178,9 @@ void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
                      .nodes = IndexOf(NodesOf(own), evidence.nodes)};
   PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index));
   past.similarity = SimilarityToQuestion(run, kTimePrior);
+  if (job == 0 && !row.peak_memory.has_value()) {
+    BoundMemory(row, estimate.reserved_memory, evidence);
+  }
   if (row.outcome != Outcome::kOk) {
     evidence.failed.push_back({.plan = plan,
                                .outcome = row.outcome,
@@ -266,6 +297,46 @@ void ForgetFailuresThatProveNothing(const std::vector<FailedRun>& own, std::vect
   });
 }
 
+// Moves the memory model by the job's own runs that ran out of memory without saying how much they
+// needed: the factor is drawn anew from what is known of it, above what the failures prove. A
+// failure that is too far from the model is another's fault (another process on the device, a leak)
+// and only rules out plans of its size.
+void LearnFromFailures(const Evidence& evidence, Calibration& calibration) {
+  const ResidualPrior& prior = kMemoryPrior;
+  Normal belief = {.mean = JobLogFactor(calibration.memory),
+                   .variance = prior.job * prior.job + prior.noise * prior.noise};
+  if (!calibration.memory.points.empty()) {
+    belief.variance = FactorVariance(calibration.memory, {}) + calibration.memory.noise_variance;
+  }
+  const double sigma = std::sqrt(belief.variance);
+  std::optional<MemoryFailure> telling;
+  std::optional<MemoryFailure> strange;
+  for (const MemoryFailure& failure : evidence.memory_failures) {
+    const double surprise = (failure.least_log_memory - belief.mean) / sigma;
+    if (surprise <= 0) continue;  // as the model expects
+    std::optional<MemoryFailure>& kept = surprise > kMostSurprise ? strange : telling;
+    if (!kept.has_value() || failure.least_log_memory > kept->least_log_memory) kept = failure;
+  }
+  if (strange.has_value()) {
+    calibration.warnings.push_back(fmt::format(
+        "memory: a plan that the model estimates at {:.2f} GiB ran out of memory, {:.1f} standard "
+        "deviations from what is known of the model's errors: plans of its size are left out, but "
+        "the model is not moved (limit {}); another process may have held the memory",
+        strange->reserved / GiB(1), (strange->least_log_memory - belief.mean) / sigma,
+        kMostSurprise));
+  }
+  const std::optional<double>& most = evidence.most_log_memory;
+  // Otherwise a plan of that size did run.
+  const bool holds = telling.has_value() && most.value_or(INFINITY) > telling->least_log_memory;
+  if (!holds) return;
+  calibration.bounded_memory = Bounded(belief, telling->least_log_memory, most);
+  calibration.memory_ratio = std::exp(calibration.bounded_memory->mean);
+  calibration.warnings.push_back(fmt::format(
+      "memory: a plan that the model estimates at {:.2f} GiB ran out of memory, so this job is "
+      "taken to need {:.3f} times what the model says",
+      telling->reserved / GiB(1), calibration.memory_ratio));
+}
+
 struct Gathered {
   Calibration calibration = {};
   std::vector<PastRun> runs = {};
@@ -312,6 +383,7 @@ Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem)
   calibration.memory = std::move(memory.residuals);
   calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
   calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));
+  LearnFromFailures(evidence, calibration);
   calibration.out_of_memory =
       SmallestOutOfMemory(evidence, problem.cluster.pools.front().memory_capacity);
   calibration.failed = OwnFailures(evidence);

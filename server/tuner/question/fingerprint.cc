@@ -162,11 +162,11 @@ std::string HardwareFingerprint(const ClusterSpec& cluster) {
 
 std::string ChipFingerprint(const ChipSpec& chip) {
   Text text;
-  text.Add(chip.id, chip.memory_capacity, chip.memory_bandwidth, chip.vector_peak,
-           chip.power_limit_watts, chip.core_count, chip.cache, chip.cache_bandwidth_ratio,
-           chip.sustained_time_ratio, chip.memory_bound_efficiency, chip.stream_efficiency,
-           chip.memory_bound_fixed, chip.permutation_efficiency, chip.host_link,
-           chip.overlap_slowdown, chip.runtime_context, chip.peak.size());
+  text.Add(chip.id, chip.memory_capacity, chip.reported_memory_capacity, chip.memory_bandwidth,
+           chip.vector_peak, chip.power_limit_watts, chip.core_count, chip.cache,
+           chip.cache_bandwidth_ratio, chip.sustained_time_ratio, chip.memory_bound_efficiency,
+           chip.stream_efficiency, chip.memory_bound_fixed, chip.permutation_efficiency,
+           chip.host_link, chip.overlap_slowdown, chip.runtime_context, chip.peak.size());
   for (const auto& [precision, peak] : chip.peak) text.Add(precision, peak);
   if (chip.torus_axis_count.has_value()) text.Add(*chip.torus_axis_count);
   const auto& [efficiency, sequence, wave, flash2, small_head, backward, backward_sequence,

@@ -19,11 +19,24 @@ namespace meshwright {
 // Reason of a status that says that there is no plan (search_space/base/status.h).
 inline constexpr char kNoFeasiblePlanReason[] = "NO_FEASIBLE_PLAN";
 
+// The values that a field takes in plans that are shown as one.
+struct FieldRange {
+  std::string field = {};   // name of the field of a plan
+  std::string values = {};  // "8 to 64", "none or selective"
+  bool operator==(const FieldRange&) const = default;
+};
+
 struct RankedPlan {
   ParallelPlan plan = {};
   std::optional<Precision> precision = {};  // set if the question leaves it open
   Estimate estimate = {};
   std::map<std::string, std::string> exports = {};  // framework -> launch flags
+  // The number of other plans with the same tensor, pipeline and context parallelism and
+  // micro-batch that cannot be told apart from it, and the fields in which they differ from it.
+  int like_count = 0;
+  std::vector<FieldRange> like_ranges = {};
+  // The probability that it is the fastest of the plans of the answer, if all of them run.
+  std::optional<double> fastest_probability = {};
 };
 
 enum class StopCause { kFinished, kDeadline, kCancelled, kEvaluationLimit };

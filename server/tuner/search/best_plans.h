@@ -1,33 +1,70 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 
-// Keeps the best plans so far that differ in more than the micro-batch and offload, and the one
-// that comes nearest to fitting among those that do not. A tie goes to the plan that is first in
-// the canonical order, so that the result does not depend on the order of the offers.
+// Returns true if users regard two plans as the same choice: they decide last on the micro-batch,
+// on what is offloaded to the host and on which weights are not sharded.
+bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b);
+
+// Returns true if two plans follow the same idea: they have the same tensor, pipeline and context
+// parallelism and micro-batch.
+bool AreOneKind(const ParallelPlan& a, const ParallelPlan& b);
+
+// The plans that a search keeps.
+struct KeepOptions {
+  std::size_t plan_count = 5;  // of the best, of which no two are alike
+  bool (*are_alike)(const ParallelPlan&, const ParallelPlan&) = &AreOneChoice;
+  // Besides, up to `close_limit` plans that take at most so many times as long as the best one,
+  // whether they are alike or not. 1: none.
+  double close_ratio = 1;
+  std::size_t close_limit = 10'000;
+};
+
+// Keeps the best plans so far, and the one that comes nearest to fitting among those that do not. A
+// tie goes to the plan that is first in the canonical order, so that the result does not depend on
+// the order of the offers.
 class BestPlans {
  public:
-  explicit BestPlans(std::size_t limit) : limit_(limit) {}
+  explicit BestPlans(const KeepOptions& options) : options_(options) {}
 
   void Offer(const RecomputeChoice& choice);
   void OfferNearest(const OversizedPlan& plan);
   void Merge(const BestPlans& other);
+  // Takes over the best of `other`, by which this one then knows what is of no use, but not those
+  // that are close to them.
+  void MergeBest(const BestPlans& other);
 
   // Returns the time above which a further plan cannot be kept.
   [[nodiscard]] std::optional<Seconds> SlowestUseful() const;
 
   [[nodiscard]] const std::vector<RecomputeChoice>& best() const { return best_; }  // best first
+  // Returns the plans that are close to the best one, best first, and whether there were too many.
+  [[nodiscard]] std::vector<RecomputeChoice> CloseToBest() const;
+  [[nodiscard]] bool close_were_cut() const { return close_were_cut_; }
   [[nodiscard]] const std::optional<OversizedPlan>& nearest() const { return nearest_; }
 
  private:
-  std::size_t limit_;
+  struct IsFaster {
+    bool operator()(const RecomputeChoice& a, const RecomputeChoice& b) const;
+  };
+
+  [[nodiscard]] Seconds SlowestClose() const;
+  void OfferBest(const RecomputeChoice& choice);
+  void OfferClose(const RecomputeChoice& choice);
+
+  KeepOptions options_;
   std::vector<RecomputeChoice> best_;
+  std::set<RecomputeChoice, IsFaster> close_;
+  bool close_were_cut_ = false;
   std::optional<OversizedPlan> nearest_;
 };
 

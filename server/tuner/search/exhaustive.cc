@@ -56,6 +56,12 @@ struct Shared {
 
 Seconds Now() { return std::chrono::duration_cast<Seconds>(Clock::now().time_since_epoch()); }
 
+KeepOptions KeepOf(const SearchOptions& options) {
+  return {.plan_count = options.plan_count,
+          .are_alike = options.are_alike,
+          .close_ratio = options.close_ratio};
+}
+
 Pruning PruningOf(const SearchOptions& options) {
   return Pruning(options.disabled_rules,
                  options.times_rules ? std::function<Seconds()>(Now) : nullptr);
@@ -153,7 +159,7 @@ class Worker {
 
   // Walks a task. The plans in `known` were found before and bound which others are considered.
   void Run(Task& task, const BestPlans& known) {
-    task.kept.Merge(known);
+    task.kept.MergeBest(known);
     BuiltInJudge judge(shared_, task.kept, reports_);
     task.is_done = walker_.Walk(task.prefix, kTaskDepth, {}, task.pruning, judge);
     task.evaluated = judge.evaluated();
@@ -174,12 +180,12 @@ class Worker {
   // Returns the best plans of a coarse grid over the whole space, chosen by the closed form and
   // then simulated.
   BestPlans Seeds() {
-    BestPlans chosen(kSeedCount);
+    BestPlans chosen({.plan_count = kSeedCount});
     Pruning pruning(shared_.options.disabled_rules);  // not counted: the walks of the tasks count
     BuiltInJudge judge(shared_, chosen, reports_);
     walker_.Walk(shared_.space.Root(), 0,
                  {.grid = WalkGrid::kByHand, .pricing = Pricing::kClosedForm}, pruning, judge);
-    BestPlans plans(shared_.options.plan_count);
+    BestPlans plans(KeepOf(shared_.options));
     for (const RecomputeChoice& seed : chosen.best()) {
       plans.Offer({.plan = seed.plan, .estimate = model_.Quick(seed.plan)});
     }
@@ -228,7 +234,7 @@ void Summarise(const Pruning& pruning, const Shared& shared, SearchSummary& summ
 // priced before decides which bounds it has, and which tasks a worker takes depends on chance.
 BestPlans SeedsOf(const SearchSpace& space, const EstimatorProblem& problem,
                   const Calibration& calibration, const SearchOptions& options) {
-  if (options.first_fit_is_enough) return BestPlans(options.plan_count);
+  if (options.first_fit_is_enough) return BestPlans(KeepOf(options));
   Shared shared = {.space = space, .options = options};
   return Worker(shared, problem, calibration, false).Seeds();
 }
@@ -244,7 +250,7 @@ std::vector<Task> TasksOf(const EstimatorProblem& problem, Shared& shared, Pruni
       walk.Skip();
     } else if (walk.depth() == kTaskDepth) {
       tasks.push_back({.prefix = walk.plan(),
-                       .kept = BestPlans(shared.options.plan_count),
+                       .kept = BestPlans(KeepOf(shared.options)),
                        .pruning = PruningOf(shared.options)});
       walk.Skip();
     }
@@ -285,6 +291,8 @@ SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem&
     pruning.Merge(task.pruning);
   }
   found.best = all.best();
+  found.close = all.CloseToBest();
+  found.close_were_cut = all.close_were_cut();
   if (found.best.empty()) found.nearest = all.nearest();
   found.rules = pruning.tallies();
   Summarise(pruning, shared, found.summary);

@@ -10,14 +10,20 @@
 #include "pruner/pruner.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
+#include "server/tuner/search/best_plans.h"
 
 namespace meshwright {
 
 // Limits and callbacks of a search.
 struct SearchOptions {
   std::size_t plan_count = 5;
+  // Of two plans that are alike, only the better one is among the best. Besides them, the search
+  // keeps all plans that take at most `close_ratio` times as long as the best one.
+  bool (*are_alike)(const ParallelPlan&, const ParallelPlan&) = &AreOneChoice;
+  double close_ratio = 1;
   std::vector<std::string> disabled_rules = {};
   // Called every few dozen groups of plans, by every worker.
   std::function<std::optional<StopCause>()> stop = {};
@@ -33,8 +39,11 @@ struct SearchOptions {
 inline constexpr std::size_t kSeedCount = 16;
 
 struct SearchFound {
-  // At most plan_count plans, best first. No two differ only in the micro-batch and offload.
-  std::vector<RecomputeChoice> best = {};
+  std::vector<RecomputeChoice> best = {};  // at most plan_count plans, best first
+  // The plans that take at most close_ratio times as long as the best one, best first, and
+  // whether there were more than are kept.
+  std::vector<RecomputeChoice> close = {};
+  bool close_were_cut = false;
   std::optional<OversizedPlan> nearest = {};  // plan that does not fit but needs the least memory
   SearchSummary summary = {};
   std::vector<RuleTally> rules = {};  // filled by searches by the built-in model

@@ -49,7 +49,7 @@ class ModelSearch final : public PlanJudge {
         pruning_(options.disabled_rules),
         model_(model),
         options_(options),
-        kept_(options.plan_count) {}
+        kept_({.plan_count = options.plan_count}) {}
 
   ModelFound Run(int limit) {
     const Clock::time_point start = Clock::now();

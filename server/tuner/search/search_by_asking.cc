@@ -42,7 +42,7 @@ Observation Judge(AnalyticModel& model, const PruneContext& context, Pruning& pr
 SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const SearchSpace& space,
                            const SearchOptions& options, int evaluation_limit) {
   const Clock::time_point start = Clock::now();
-  BestPlans kept(options.plan_count);
+  BestPlans kept({.plan_count = options.plan_count});
   const FailedPlans failed(model.calibration(), model.problem());
   const PruneContext context = {
       .problem = model.problem(), .space = space, .model = &model, .failed = &failed};

@@ -9,6 +9,8 @@
 #include "estimator/layer/layer_cost.h"
 #include "estimator/layer/layer_split.h"
 #include "estimator/learning/calibration.h"
+#include "estimator/legality/legality.h"
+#include "estimator/legality/legality_rule.h"
 #include "estimator/model/forward_flops.h"
 #include "estimator/terms/matmul.h"
 #include "pruner/rules/history.h"
@@ -83,6 +85,10 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
         is_any ? "whole_weights_ratio: framework profiles do not say which framework can keep the "
                  "weights of some layers whole; PyTorch FSDP2 can, layer by layer"
                : "whole_weights_ratio is too small for one layer: all weights are sharded");
+  }
+  for (const LegalityRule* rule : CautionsAbout(model.problem(), plan)) {
+    estimate.warnings.push_back(
+        fmt::format("{}: {} ({})", rule->field, rule->sentence, rule->source));
   }
   const auto ruled_out = WhyRuledOut(plan, model.calibration(), model.problem());
   if (ruled_out.has_value()) estimate.warnings.push_back(*ruled_out);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "estimator/learning/interval.h"
+#include "estimator/learning/normal.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"

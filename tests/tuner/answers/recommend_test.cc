@@ -11,9 +11,11 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/choice/choice.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/search/best_plans.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/question_search.h"
 #include "tests/search_space/models.h"
@@ -62,6 +64,54 @@ TEST(RecommendTest, TheFastestPlanThatIsSure) {
   const StudyResult smaller = Result(request);
   EXPECT_EQ(result.plans.front().plan, smaller.plans.front().plan);
   EXPECT_EQ(result.plans.front().estimate.step_time, smaller.plans.front().estimate.step_time);
+}
+
+TEST(RecommendTest, EveryLineIsAnotherKind) {
+  StudyRequest request = Tight();
+  request.choice.tie_probability = 0.95;
+  const StudyResult result = Result(request);
+  ASSERT_EQ(result.plans.size(), 5U);
+  double sum = 0;
+  int others = 0;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    const RankedPlan& line = result.plans[i];
+    for (std::size_t j = 0; j < i; ++j) {
+      EXPECT_FALSE(AreOneKind(line.plan, result.plans[j].plan)) << i << " " << j;
+    }
+    EXPECT_EQ(line.like_count == 0, line.like_ranges.empty()) << i;
+    sum += line.fastest_probability.value();
+    others += line.like_count;
+  }
+  EXPECT_NEAR(sum, 1, 1e-9);
+  EXPECT_GT(others, 0);
+}
+
+// All plans that may be tied are ranked, however few are shown.
+TEST(RecommendTest, ALongerListHasTheSameFirstPlan) {
+  StudyRequest request = Tight();
+  const RankedPlan first = Result(request).plans.front();
+  for (const int count : {1, 20}) {
+    request.plan_count = count;
+    EXPECT_EQ(Result(request).plans.front().plan, first.plan) << count;
+  }
+}
+
+// The search keeps exactly the plans that a list of the whole space has within 5 %.
+TEST(RecommendTest, TheTieIsExact) {
+  const PreparedQuestion question = Prepared(Tight());
+  SearchOptions options = {.plan_count = 1, .close_ratio = kMostTieRatio};
+  const SearchFound found = BestPlansOf(question.problem, {}, options);
+  ASSERT_FALSE(found.close.empty());
+  const Seconds best = found.best.front().estimate.step_time;
+  SearchOptions all = {
+      .plan_count = found.close.size() + 1,
+      .are_alike = [](const ParallelPlan& a, const ParallelPlan& b) { return a == b; }};
+  const SearchFound listed = BestPlansOf(question.problem, {}, all);
+  ASSERT_EQ(listed.best.size(), found.close.size() + 1);
+  EXPECT_GT(listed.best.back().estimate.step_time, best * kMostTieRatio);
+  for (std::size_t i = 0; i < found.close.size(); ++i) {
+    EXPECT_EQ(found.close[i].plan, listed.best[i].plan) << i;
+  }
 }
 
 TEST(RecommendTest, TheModelsOrderOnRequest) {

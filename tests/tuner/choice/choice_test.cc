@@ -86,6 +86,8 @@ TEST_F(ChoiceTest, SurerOfTwoThatAreTied) {
   EXPECT_THAT(Rank({.tie_probability = 0.68}), ElementsAre(0, 1));
   estimates_[1].step_time = Seconds(11);
   EXPECT_THAT(Rank(), ElementsAre(0, 1));
+  EXPECT_THAT(Rank({.tie_probability = 0.9}), ElementsAre(0, 1));  // a tie costs at most 5 %
+  estimates_[1].step_time = Seconds(10.4);
   EXPECT_THAT(Rank({.tie_probability = 0.9}), ElementsAre(1, 0));
 }
 

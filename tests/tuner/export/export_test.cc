@@ -386,13 +386,15 @@ const Case kRefused[] = {
      },
      "plan.rank_order = tp-cp-ep-pp-dp with expert x expert_tensor = 8"},
     {"uneven_virtual_stages",
-     [](Problem&, ParallelPlan& plan) {
+     [](Problem& p, ParallelPlan& plan) {
+       p.workload.framework_version = "0.12";
        plan.schedule = Schedule::kInterleaved1f1b;
        plan.virtual_pipeline = 3;
      },
      "plan.virtual_pipeline = 3 with [20, 20, 20, 20]"},
     {"uneven_ends_that_chunks_do_not_divide",
-     [](Problem&, ParallelPlan& plan) {
+     [](Problem& p, ParallelPlan& plan) {
+       p.workload.framework_version = "0.12";
        plan.schedule = Schedule::kInterleaved1f1b;
        plan.virtual_pipeline = 2;
        plan.layers_per_stage = {19, 21, 21, 19};
@@ -467,6 +469,31 @@ TEST(ExportTest, ResultGetsExportsAndOneWarningPerReason) {
   EXPECT_EQ(result.baseline->exports, result.plans[0].exports);
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("plan.schedule = zb_h1")));
   EXPECT_THAT(result.warnings.front(), Not(HasSubstr("workload")));
+}
+
+// 94 layers, embedding and loss counted, on 8 x 4 chunks of 3: a published layout of Qwen3-235B.
+TEST(ExportTest, EmbeddingAndLossCountAsLayers) {
+  Problem problem = Llama70b();
+  problem.model.layer_count = 94;
+  problem.workload.overlap.pipeline_p2p = true;
+  ParallelPlan plan = {.tensor_parallel = 2,
+                       .sequence_parallel = true,
+                       .pipeline_parallel = 8,
+                       .virtual_pipeline = 4,
+                       .data_parallel = 8,
+                       .zero_stage = 1,
+                       .schedule = Schedule::kInterleaved1f1b,
+                       .layers_per_stage = {11, 12, 12, 12, 12, 12, 12, 11}};
+  EXPECT_THAT(Exported(problem, plan), HasSubstr("--num-virtual-stages-per-pipeline-rank 4 \\\n"
+                                                 "--account-for-embedding-in-pipeline-split \\\n"
+                                                 "--account-for-loss-in-pipeline-split"));
+
+  problem.model.layer_count = 20;
+  plan.pipeline_parallel = 4;
+  plan.virtual_pipeline = 2;
+  plan.layers_per_stage = {5, 5, 5, 5};
+  EXPECT_THAT(Exported(problem, plan), HasSubstr("--pipeline-model-parallel-layout "
+                                                 "'Et*3|t*3|t*3|t*3|t*2|t*2|t*2|t*2L'"));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ const Case kMistakes[] = {
     {"Rule",
      {.disabled_rules = {"memory", "nice"}},
      "disabled_rules[1]",
-     "\"nice\"; must be one of divisibility, "},
+     "\"nice\"; must be one of framework, divisibility, "},
     {"Model",
      {.strategy = "random", .cost_model = CostModelRequest{.name = "own"}},
      "strategy",

@@ -1,0 +1,179 @@
+#include <algorithm>
+
+#include "estimator/layer/layer_split.h"
+#include "estimator/legality/legality_rule.h"
+#include "estimator/legality/rule_tables.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/space/dimensions.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+namespace {
+
+using Problem = EstimatorProblem;
+using Plan = ParallelPlan;
+
+// FlagScale and MindSpeed run Megatron-Core.
+constexpr std::string_view kBuiltOnCore = "megatron-core flagscale mindspeed";
+
+bool HasTwoSynchronousStages(const Problem& problem, const Plan& plan) {
+  return plan.schedule == Schedule::kInterleaved1f1b && plan.pipeline_parallel == 2 &&
+         !problem.workload.overlap.pipeline_p2p;
+}
+
+// The embedding and the loss may count as a layer each of the first and the last stage.
+bool HasUnequalChunks(const Problem& problem, const Plan& plan) {
+  const int v = plan.virtual_pipeline;
+  if (v == 1) return false;
+  const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);
+  const auto is_short = [&](int count) { return count % v != 0; };
+  if (std::ranges::none_of(layers, is_short)) return false;
+  std::vector<int> counted = layers;
+  const int most = *std::ranges::max_element(layers);
+  for (int* end : {&counted.front(), &counted.back()}) *end += *end == most - 1 ? 1 : 0;
+  return std::ranges::any_of(counted, [&](int count) { return count != most; }) || most % v != 0;
+}
+
+bool HasHalfPrecisionExperts(const Problem& problem, const Plan& plan) {
+  return problem.workload.precision == Precision::kFp16 && problem.model.moe.has_value() &&
+         plan.expert_parallel > 1;
+}
+
+bool HasTwoInterleavedStages(const Problem&, const Plan& plan) {
+  return plan.schedule == Schedule::kInterleaved1f1b && plan.pipeline_parallel <= 2;
+}
+
+bool HasOtherSchedule(const Problem&, const Plan& plan) {
+  return plan.schedule != Schedule::k1f1b && plan.schedule != Schedule::kInterleaved1f1b;
+}
+
+// Each stage with its layers, or only the first and the last may have their own number.
+bool HasUnevenStages(const Problem& problem, const Plan& plan) {
+  if (plan.pipeline_parallel == 1) return false;
+  const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);
+  return std::ranges::any_of(layers, [&](int count) { return count != layers.front(); });
+}
+
+bool HasUnevenInnerStages(const Problem& problem, const Plan& plan) {
+  if (plan.pipeline_parallel < 4) return false;
+  const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);
+  return std::any_of(layers.begin() + 1, layers.end() - 1,
+                     [&](int count) { return count != layers[1]; });
+}
+
+bool OffloadsOtherOptimizer(const Problem& problem, const Plan& plan) {
+  return plan.optimizer_offload_ratio > 0 &&
+         (plan.zero_stage == 0 || problem.workload.optimizer != Optimizer::kAdam);
+}
+
+bool ShardsGradients(const Problem&, const Plan& plan) { return plan.zero_stage >= 2; }
+
+constexpr LegalityRule kMegatronRules[] = {
+    {.frameworks = "megatron-core",
+     .versions = {.before = "0.16"},
+     .decided_by = Dimension::kTensorParallel,
+     .field = "tensor_parallel",
+     .sentence = "tensor parallelism must divide the key-value heads",
+     .source = "megatron/core/transformer/transformer_config.py: num_query_groups must be a "
+               "multiple of tensor_model_parallel_size; relaxed by NVIDIA/Megatron-LM#2565; "
+               "modelscope/ms-swift#8219",
+     .is_broken = &SplitsKeyHeads},
+    {.frameworks = "flagscale mindspeed megatron-lm",
+     .decided_by = Dimension::kTensorParallel,
+     .field = "tensor_parallel",
+     .sentence = "tensor parallelism must divide the key-value heads",
+     .source = "megatron/core/transformer/transformer_config.py, which it runs: "
+               "num_query_groups must be a multiple of tensor_model_parallel_size",
+     .is_broken = &SplitsKeyHeads},
+    {.frameworks = kBuiltOnCore,
+     .decided_by = Dimension::kExpertParallel,
+     .field = "expert_parallel",
+     .sentence = "experts are not spread over ranks in fp16",
+     .source = "megatron/training/arguments.py: Expert parallelism is not supported with fp16 "
+               "training",
+     .is_broken = &HasHalfPrecisionExperts},
+    {.frameworks = "megatron-core flagscale megatron-lm",
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "it runs 1f1b and interleaved_1f1b only",
+     .source = "megatron/core/pipeline_parallel/schedules.py: get_forward_backward_func",
+     .is_broken = &HasOtherSchedule},
+    {.frameworks = "megatron-lm",
+     .versions = {.before = "2024"},
+     .decided_by = Dimension::kSchedule,
+     .field = "pipeline_parallel",
+     .sentence = "it interleaves over more than two stages only",
+     .source = "megatron/arguments.py: pipeline-model-parallel size should be greater than 2 with "
+               "interleaved schedule",
+     .is_broken = &HasTwoInterleavedStages},
+    {.frameworks = "megatron-core flagscale",
+     .decided_by = Dimension::kSchedule,
+     .field = "pipeline_parallel",
+     .sentence = "two interleaved stages need overlapped sends (workload.overlap.pipeline_p2p)",
+     .source = "megatron/training/arguments.py: pipeline-model-parallel size should be greater "
+               "than 2 with interleaved schedule without overlapped p2p communication",
+     .is_broken = &HasTwoSynchronousStages},
+    {.frameworks = "mindspeed",
+     .decided_by = Dimension::kFirstStage,
+     .field = "virtual_pipeline",
+     .sentence = "the virtual stages must hold equal numbers of layers",
+     .source =
+         "megatron/training/arguments.py, which it runs: number of layers should be divisible "
+         "by the virtual pipeline stages",
+     .is_broken = &HasUnequalChunks},
+    {.frameworks = "megatron-core",
+     .versions = {.before = "0.13"},
+     .decided_by = Dimension::kFirstStage,
+     .field = "virtual_pipeline",
+     .sentence = "the virtual stages must hold equal numbers of layers; the embedding and the loss "
+                 "may count as a layer each",
+     .source = "megatron/training/arguments.py: number of layers should be divisible by the "
+               "virtual pipeline stages; --account-for-embedding-in-pipeline-split",
+     .is_broken = &HasUnequalChunks},
+    {.frameworks = "megatron-core",
+     .versions = {.since = "0.13"},
+     .decided_by = Dimension::kFirstStage,
+     .field = "virtual_pipeline",
+     .sentence =
+         "virtual stages of unequal numbers of layers need --pipeline-model-parallel-layout; "
+         "the estimate takes them for equal",
+     .source = "megatron/training/arguments.py: number of layers should be divisible by the "
+               "virtual pipeline stages; pipeline_parallel_layer_layout.py",
+     .is_broken = &HasUnequalChunks,
+     .is_caution = true},
+    {.frameworks = "megatron-core",
+     .versions = {.before = "0.13"},
+     .decided_by = Dimension::kFirstStage,
+     .field = "layers_per_stage",
+     .sentence = "only the first and the last stage may have their own number of layers",
+     .source = "Megatron-Core's change log of 0.13: --pipeline-model-parallel-layout",
+     .is_broken = &HasUnevenInnerStages},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kFirstStage,
+     .field = "layers_per_stage",
+     .sentence = "the stages must divide the layers",
+     .source = "megatron/arguments.py: Number of layers should be divisible by the "
+               "pipeline-model-parallel size",
+     .is_broken = &HasUnevenStages},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "its distributed optimizer shards states only (zero_stage 0 or 1)",
+     .source = "megatron/arguments.py: --use-distributed-optimizer",
+     .is_broken = &ShardsGradients},
+    {.frameworks = "megatron-core flagscale",
+     .decided_by = Dimension::kOptimizerOffload,
+     .field = "optimizer_offload_ratio",
+     .sentence = "offload needs the distributed optimizer (zero_stage 1 or more) and Adam",
+     .source = "megatron/core/optimizer/optimizer_config.py: only supported with distributed "
+               "optimizer, only supported with adam",
+     .is_broken = &OffloadsOtherOptimizer},
+};
+
+}  // namespace
+
+std::span<const LegalityRule> MegatronRules() { return kMegatronRules; }
+
+}  // namespace meshwright

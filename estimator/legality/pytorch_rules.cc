@@ -1,0 +1,163 @@
+#include "estimator/legality/legality_rule.h"
+#include "estimator/legality/rule_tables.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/space/dimensions.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+namespace {
+
+using Problem = EstimatorProblem;
+using Plan = ParallelPlan;
+
+bool SplitsSequenceUnevenly(const Problem& problem, const Plan& plan) {
+  const int parts = 2 * plan.context_parallel * plan.tensor_parallel;
+  return problem.workload.sequence_length % parts != 0;
+}
+
+bool LeavesSequenceWhole(const Problem&, const Plan& plan) {
+  return plan.tensor_parallel > 1 && !plan.sequence_parallel;
+}
+
+bool HasPipeline(const Problem&, const Plan& plan) { return plan.pipeline_parallel > 1; }
+bool SpreadsExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
+
+bool HasFewerMicroBatchesThanStages(const Problem& problem, const Plan& plan) {
+  const bool is_single = plan.schedule == Schedule::k1f1b || plan.schedule == Schedule::kGpipe;
+  return is_single && plan.pipeline_parallel > 1 &&
+         MicroBatchCount(plan, problem.workload.global_batch_size) < plan.pipeline_parallel;
+}
+
+bool HasOtherScheduleThan1f1b(const Problem&, const Plan& plan) {
+  return plan.pipeline_parallel > 1 && plan.schedule != Schedule::k1f1b;
+}
+
+bool ShardsStatesOnly(const Problem&, const Plan& plan) { return plan.zero_stage == 1; }
+
+bool ReplicatesBesideTensors(const Problem&, const Plan& plan) {
+  return plan.zero_stage == 0 && plan.data_parallel > 1 && plan.context_parallel == 1 &&
+         (plan.tensor_parallel > 1 || plan.pipeline_parallel > 1);
+}
+
+bool ShardsSplitWeights(const Problem&, const Plan& plan) {
+  return plan.tensor_parallel > 1 && plan.zero_stage == 3;
+}
+
+bool ShardsSpreadExperts(const Problem&, const Plan& plan) {
+  return plan.expert_parallel > 1 && plan.zero_stage == 3;
+}
+
+bool ShardsStatesInGroups(const Problem&, const Plan& plan) {
+  const int group = plan.zero_group_size;
+  return group > 0 && group < plan.data_parallel * plan.context_parallel && plan.zero_stage < 3;
+}
+
+bool OffloadsPart(const Problem&, const Plan& plan) {
+  return plan.optimizer_offload_ratio > 0 && plan.optimizer_offload_ratio < 1;
+}
+
+bool OffloadsPartOfStates(const Problem& problem, const Plan& plan) {
+  return OffloadsPart(problem, plan) && plan.zero_stage < 3;
+}
+
+constexpr LegalityRule kPyTorchRules[] = {
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kTensorParallel,
+     .field = "tensor_parallel",
+     .sentence = "tensor parallelism must divide the key-value heads",
+     .source = "pytorch/torchtitan#2577; before it the first step fails (pytorch/torchtitan#932)",
+     .is_broken = &SplitsKeyHeads},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kContextParallel,
+     .field = "context_parallel",
+     .sentence = "the sequence must be a multiple of 2 x context x tensor parallelism",
+     .source = "torchtitan/distributed/parallel_dims.py: seq_len_divisor",
+     .is_broken = &SplitsSequenceUnevenly},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kSequenceParallel,
+     .field = "sequence_parallel",
+     .sentence = "tensor parallelism always splits the sequence too",
+     .source = "torchtitan/models/llama3/infra/parallelize.py: apply_tp uses SequenceParallel",
+     .is_broken = &LeavesSequenceWhole},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kSchedule,
+     .field = "micro_batch_size",
+     .sentence = "a pipeline needs at least as many micro-batches as stages",
+     .source = "torch/distributed/pipelining/schedules.py: Number of microbatches must be greater "
+               "than or equal to the number of stages",
+     .is_broken = &HasFewerMicroBatchesThanStages},
+    {.frameworks = "torchtitan pytorch-fsdp",
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "parameters are sharded with the optimizer states: zero_stage 0 (replicas), 2 "
+                 "(gathered weights are kept until the backward pass) or 3",
+     .source = "torch/distributed/fsdp: ShardingStrategy has NO_SHARD, SHARD_GRAD_OP and "
+               "FULL_SHARD; fully_shard has reshard_after_forward",
+     .is_broken = &ShardsStatesOnly},
+    {.frameworks = "torchtitan pytorch-fsdp",
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "replicas cannot be combined with tensor parallelism or a pipeline",
+     .source = "torchtitan/models/llama3/infra/parallelize.py: DDP has not supported > 1D "
+               "parallelism; accelerate/parallelism_config.py: cannot be used with pure data "
+               "parallelism",
+     .is_broken = &ReplicatesBesideTensors},
+    {.frameworks = "torchtitan pytorch-fsdp",
+     .decided_by = Dimension::kOptimizerOffload,
+     .field = "optimizer_offload_ratio",
+     .sentence = "all of the optimizer states are offloaded or none",
+     .source = "torch/distributed/fsdp: CPUOffloadPolicy",
+     .is_broken = &OffloadsPart},
+    {.frameworks = "pytorch-fsdp",
+     .decided_by = Dimension::kPipelineParallel,
+     .field = "pipeline_parallel",
+     .sentence = "it has no pipeline",
+     .source = "accelerate/parallelism_config.py: ParallelismConfig has no such dimension",
+     .is_broken = &HasPipeline},
+    {.frameworks = "pytorch-fsdp",
+     .decided_by = Dimension::kExpertParallel,
+     .field = "expert_parallel",
+     .sentence = "it does not spread experts over ranks",
+     .source = "accelerate/parallelism_config.py: ParallelismConfig has no such dimension",
+     .is_broken = &SpreadsExperts},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "its pipeline runs 1f1b only",
+     .source = "deepspeed/runtime/pipe/schedule.py: TrainSchedule",
+     .is_broken = &HasOtherScheduleThan1f1b},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "tensor parallelism (AutoTP) trains with zero_stage 0 to 2",
+     .source = "deepspeed/runtime/engine.py: the compatibility between autotp and zero_stage = 3 "
+               "has not been validated; deepspeedai/DeepSpeed#7389",
+     .is_broken = &ShardsSplitWeights},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "its expert layers train with zero_stage 0 to 2",
+     .source = "deepspeed/runtime/engine.py: MoE not supported with Stage 3",
+     .is_broken = &ShardsSpreadExperts},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kZeroGroupSize,
+     .field = "zero_group_size",
+     .sentence = "smaller sharding groups need zero_stage 3",
+     .source = "deepspeed/runtime/engine.py: MiCS and hierarchical partitions are read for stage 3",
+     .is_broken = &ShardsStatesInGroups},
+    {.frameworks = "deepspeed megatron-deepspeed",
+     .decided_by = Dimension::kOptimizerOffload,
+     .field = "optimizer_offload_ratio",
+     .sentence = "a part of the states is offloaded with zero_stage 3 only",
+     .source = "deepspeed/runtime/zero/config.py: Partial offloading only supported for ZeRO Stage "
+               "3",
+     .is_broken = &OffloadsPartOfStates},
+};
+
+}  // namespace
+
+std::span<const LegalityRule> PyTorchRules() { return kPyTorchRules; }
+
+}  // namespace meshwright

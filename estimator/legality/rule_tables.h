@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+
+#include "estimator/legality/legality_rule.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+
+// Returns whether a key-value head would be on several ranks. Latent attention has none to split.
+bool SplitsKeyHeads(const EstimatorProblem& problem, const ParallelPlan& plan);
+
+// The rules of groups of frameworks, one file each.
+std::span<const LegalityRule>
+MegatronRules();                               // Megatron-Core, Megatron-LM and what is built on it
+std::span<const LegalityRule> PyTorchRules();  // torchtitan, FSDP and DeepSpeed
+std::span<const LegalityRule> OtherRules();    // nanotron, PaddleNLP, MaxText; and any, by facts
+
+}  // namespace meshwright

@@ -1,0 +1,206 @@
+#include "estimator/legality/legality.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Case {
+  std::string name;
+  std::string framework;
+  std::string version;
+  ParallelPlan plan = {};
+  std::string refused_for = {};  // a part of the rule's sentence; empty: the plan is legal
+  std::function<void(OwnedProblem&)> change = [](OwnedProblem&) {};
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+void TwoKeyHeads(OwnedProblem& problem) { problem.model.kv_head_count = 2; }
+void EightyLayers(OwnedProblem& problem) { problem.model.layer_count = 80; }
+void LayersOfQwen(OwnedProblem& problem) { problem.model.layer_count = 94; }
+void OverlappedSends(OwnedProblem& problem) { problem.workload.overlap.pipeline_p2p = true; }
+
+// 16 x 2 chunks of 80 layers: 5 layers a stage.
+constexpr ParallelPlan Chunked(int pipeline, int chunks) {
+  return {.pipeline_parallel = pipeline,
+          .virtual_pipeline = chunks,
+          .zero_stage = 1,
+          .schedule = Schedule::kInterleaved1f1b};
+}
+
+ParallelPlan WithLayers(ParallelPlan plan, std::vector<int> layers) {
+  plan.layers_per_stage = std::move(layers);
+  return plan;
+}
+
+const Case kCases[] = {
+    {"CopiedKeyHeads",
+     "megatron-core",
+     "0.14",
+     {.tensor_parallel = 4, .zero_stage = 1},
+     "divide the key-value heads",
+     TwoKeyHeads},
+    {"CopiedKeyHeadsOfALaterVersion",
+     "megatron-core",
+     "0.16.1",
+     {.tensor_parallel = 4, .zero_stage = 1},
+     "",
+     TwoKeyHeads},
+    {"CopiedKeyHeadsInTorchtitan",
+     "torchtitan",
+     "",
+     {.tensor_parallel = 4, .sequence_parallel = true, .zero_stage = 3},
+     "divide the key-value heads",
+     TwoKeyHeads},
+    {"FiveLayersInTwoChunks", "megatron-core", "0.12", Chunked(16, 2), "equal numbers of layers",
+     EightyLayers},
+    {"TenLayersInTwoChunks", "megatron-core", "0.14", Chunked(8, 2), "", EightyLayers},
+    {"EmbeddingAndLossCount", "megatron-core", "0.14",
+     WithLayers(Chunked(8, 4), {11, 12, 12, 12, 12, 12, 12, 11}), "", LayersOfQwen},
+    {"TwoStagesWithoutOverlap", "megatron-core", "0.14", Chunked(2, 2), "overlapped sends",
+     EightyLayers},
+    {"TwoStagesWithOverlap", "megatron-core", "0.14", Chunked(2, 2), "",
+     [](OwnedProblem& problem) {
+       EightyLayers(problem);
+       OverlappedSends(problem);
+     }},
+    {"ZeroThreeWithTensorsInDeepSpeed",
+     "deepspeed",
+     "",
+     {.tensor_parallel = 2, .zero_stage = 3},
+     "zero_stage 0 to 2"},
+    {"ZeroThreeInDeepSpeed", "deepspeed", "", {.data_parallel = 8, .zero_stage = 3}},
+    {"ZeroTwoWithPipelineInDeepSpeed",
+     "deepspeed",
+     "",
+     {.pipeline_parallel = 2, .zero_stage = 2},
+     "combined with a pipeline"},
+    {"ZeroTwoWithPipelineInTorchtitan",
+     "torchtitan",
+     "",
+     {.pipeline_parallel = 2, .data_parallel = 4, .zero_stage = 2}},
+    {"ZeroOneInTorchtitan",
+     "torchtitan",
+     "",
+     {.data_parallel = 8, .zero_stage = 1},
+     "sharded with the optimizer states"},
+    {"WholeSequenceInTorchtitan",
+     "torchtitan",
+     "",
+     {.tensor_parallel = 2, .zero_stage = 2},
+     "splits the sequence"},
+    {"PipelineInFsdp",
+     "pytorch-fsdp",
+     "",
+     {.pipeline_parallel = 2, .zero_stage = 3},
+     "has no pipeline"},
+    {"InterleavingInNanotron", "nanotron", "", Chunked(4, 2), "gpipe (afab) and 1f1b"},
+    {"ShardedGradientsInMegatronLm",
+     "megatron-lm",
+     "2023",
+     {.data_parallel = 8, .zero_stage = 2},
+     "shards states only"},
+    {"AnythingDividesInGeneric", "generic", "", {.tensor_parallel = 4}, "", TwoKeyHeads},
+};
+
+EstimatorProblem Under(const std::vector<const LegalityRule*>& rules, const OwnedProblem& problem) {
+  return {.model = problem.model,
+          .workload = problem.workload,
+          .profile = problem.profile,
+          .cluster = problem.cluster,
+          .legality = rules};
+}
+
+class LegalityTest : public testing::TestWithParam<Case> {};
+
+TEST_P(LegalityTest, Refuses) {
+  const Case& c = GetParam();
+  OwnedProblem problem = FrameworkProblem(Llama2_70b(), "nvidia-h100-sxm5-80gb", 32, c.framework);
+  problem.workload.global_batch_size = 256;
+  c.change(problem);
+  const auto rules = LegalityRulesOf(c.framework, c.version);
+  const EstimatorProblem ruled = Under(rules, problem);
+  std::string sentences;
+  for (const LegalityRule* rule : BrokenRules(ruled, c.plan)) {
+    sentences += std::string(rule->sentence) + "\n";
+    // A walk that sets the rule's dimension finds it too.
+    EXPECT_NE(BrokenRule(ruled, c.plan, rule->decided_by), nullptr);
+  }
+  if (c.refused_for.empty()) {
+    EXPECT_THAT(sentences, IsEmpty());
+  } else {
+    EXPECT_THAT(sentences, HasSubstr(c.refused_for));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LegalityTest, testing::ValuesIn(kCases),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST(LegalityRulesTest, EveryRuleNamesItsSource) {
+  const std::set<std::string> known = [] {
+    const auto names = Frameworks().Names();
+    return std::set<std::string>(names.begin(), names.end());
+  }();
+  for (const LegalityRule* rule : AllLegalityRules()) {
+    EXPECT_FALSE(rule->sentence.empty());
+    EXPECT_FALSE(rule->source.empty()) << rule->sentence;
+    EXPECT_FALSE(rule->field.empty()) << rule->sentence;
+    EXPECT_NE(rule->is_broken, nullptr) << rule->sentence;
+    std::istringstream names{std::string(rule->frameworks)};
+    for (std::string name; names >> name;) EXPECT_TRUE(known.contains(name)) << name;
+  }
+}
+
+TEST(LegalityRulesTest, VersionsAreComparedByNumber) {
+  EXPECT_TRUE(IsOlder("0.9", "0.12"));
+  EXPECT_TRUE(IsOlder("0.14", "0.14.1"));
+  EXPECT_TRUE(IsOlder("2023", "2024"));
+  EXPECT_FALSE(IsOlder("0.16", "0.16"));
+  EXPECT_FALSE(IsOlder("0.16.0rc1", "0.16"));
+  EXPECT_FALSE(IsOlder("1.0", "0.16"));
+}
+
+// A caution is no refusal, but a walk leaves such plans out.
+TEST(LegalityRulesTest, CautionsAreNotSearched) {
+  OwnedProblem problem =
+      FrameworkProblem(Llama2_70b(), "nvidia-h100-sxm5-80gb", 32, "megatron-core");
+  const auto rules = LegalityRulesOf("megatron-core", "0.14");
+  const EstimatorProblem ruled = Under(rules, problem);
+  const ParallelPlan plan = Chunked(16, 2);  // 5 layers in two chunks
+  EXPECT_TRUE(BrokenRules(ruled, plan).empty());
+  ASSERT_EQ(CautionsAbout(ruled, plan).size(), 1U);
+  EXPECT_THAT(std::string(CautionsAbout(ruled, plan).front()->sentence),
+              HasSubstr("--pipeline-model-parallel-layout"));
+  EXPECT_NE(BrokenRule(ruled, plan, Dimension::kFirstStage), nullptr);
+}
+
+// Stages of their own shape belong to clusters that no framework of the table knows.
+TEST(LegalityRulesTest, StagesOfTheirOwnShapeAreNotChecked) {
+  OwnedProblem problem = FrameworkProblem(Llama2_70b(), "nvidia-h100-sxm5-80gb", 32, "torchtitan");
+  const auto rules = LegalityRulesOf("torchtitan", "");
+  const EstimatorProblem ruled = Under(rules, problem);
+  ParallelPlan plan = {.zero_stage = 1};
+  ASSERT_FALSE(BrokenRules(ruled, plan).empty());
+  plan.stages = {{.pool = "a"}, {.pool = "b"}};
+  EXPECT_TRUE(BrokenRules(ruled, plan).empty());
+}
+
+}  // namespace
+}  // namespace meshwright
