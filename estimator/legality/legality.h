@@ -18,8 +18,8 @@ std::vector<const LegalityRule*> AllLegalityRules();
 std::vector<const LegalityRule*> LegalityRulesOf(std::string_view framework,
                                                  std::string_view version);
 
-// Returns the first rule for which the framework refuses the plan among those that the walk decides
-// by setting the dimension `just_set`, or null.
+// Returns the first rule or caution that a plan breaks among those that the walk decides by setting
+// the dimension `just_set`, or null. A search leaves such plans out.
 const LegalityRule* BrokenRule(const EstimatorProblem& problem, const ParallelPlan& plan,
                                Dimension just_set);
 

@@ -49,7 +49,6 @@ bool HasOtherSchedule(const Problem&, const Plan& plan) {
   return plan.schedule != Schedule::k1f1b && plan.schedule != Schedule::kInterleaved1f1b;
 }
 
-// Each stage with its layers, or only the first and the last may have their own number.
 bool HasUnevenStages(const Problem& problem, const Plan& plan) {
   if (plan.pipeline_parallel == 1) return false;
   const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);

@@ -54,6 +54,7 @@ void AddDefaults(const StudyResult& part, Precision precision, StudyResult& sum)
 void Add(const StudyResult& part, Precision precision, StudyResult& sum) {
   for (RankedPlan plan : part.plans) {
     plan.precision = precision;
+    plan.fastest_probability.reset();  // was among the plans of its own precision only
     sum.plans.push_back(std::move(plan));
   }
   const bool is_faster =

@@ -20,7 +20,7 @@ namespace meshwright {
 // Limits and callbacks of a search.
 struct SearchOptions {
   std::size_t plan_count = 5;
-  // Of two plans that are alike, only the better one is among the best. Besides them, the search
+  // The best list holds only the better one of two plans that are alike. Besides it, the search
   // keeps all plans that take at most `close_ratio` times as long as the best one.
   bool (*are_alike)(const ParallelPlan&, const ParallelPlan&) = &AreOneChoice;
   double close_ratio = 1;
