@@ -23,8 +23,11 @@ std::optional<Rejection> Call(const Hook& hook, const std::function<Seconds()>& 
 
 std::span<const PruneRule> PruneRules() {
   static constexpr PruneRule kRules[] = {
+      {.name = kFrameworkRule,
+       .what = "refused by the framework that was named",
+       .on_prefix = &CheckFramework},
       {.name = kDivisibilityRule,
-       .what = "sizes that do not divide, or that the framework cannot combine",
+       .what = "sizes that do not divide",
        .on_prefix = &CheckDivisibility},
       {.name = kTopologyRule,
        .what = "tensor-parallel groups that neither divide a node evenly nor span whole nodes",

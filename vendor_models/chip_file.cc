@@ -122,6 +122,13 @@ class ChipFileReader {
                     fmt::format("given, but scale_up_topology is {}; leave it out, or state torus",
                                 Word(entry_.spec.scale_up.topology)));
     }
+    if (given.contains("memory_capacity_bytes") &&
+        entry_.spec.reported_memory_capacity > entry_.spec.memory_capacity) {
+      reader.Reject("reported_memory_capacity_bytes",
+                    fmt::format("{}; must be <= memory_capacity_bytes = {}",
+                                entry_.spec.reported_memory_capacity.count,
+                                entry_.spec.memory_capacity.count));
+    }
     DeriveDefaults(given, entry_.spec);
     entry_.spec.usual_node.is_published = NodeIsPublished();
     ListDefaults(given);

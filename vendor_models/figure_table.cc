@@ -120,6 +120,8 @@ using Attention = AttentionModel;
 constexpr NumberFigure kNumberFigures[] = {
     Number<&S::memory_capacity>("memory_capacity_bytes", Group::kMemory, Need::kRequired,
                                 kBytesRange, true),
+    Number<&S::reported_memory_capacity>("reported_memory_capacity_bytes", Group::kNone,
+                                         Need::kOptional, kBytesRange, true),
     Number<&S::memory_bandwidth>("memory_bandwidth_bytes_per_second", Group::kMemory,
                                  Need::kRequired, kRateRange),
     Shown("measured_memory_bandwidth_bytes_per_second", kReachedRange),

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/learning/normal.h"
 #include "estimator/learning/run_residuals.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
@@ -29,6 +30,9 @@ struct Calibration {
   double memory_ratio = 1;
   FittedResiduals time = {};    // source of `time_ratio` and of the plans' factors
   FittedResiduals memory = {};  // source of `memory_ratio`
+  // The logarithm of a plan's memory relative to the modelled one, if runs of the job that ran out
+  // of memory have moved it; then the source of `memory_ratio`.
+  std::optional<Normal> bounded_memory = {};
   // The job's own runs contradict those of other jobs, which are left out.
   bool leaves_out_other_times = false;
   bool leaves_out_other_memory = false;

@@ -128,6 +128,9 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
 }
 
 double MemorySigma(const EstimatorProblem& problem, const Calibration& calibration) {
+  if (calibration.bounded_memory.has_value()) {
+    return std::max(kLeastMemorySigma, std::sqrt(calibration.bounded_memory->variance));
+  }
   if (calibration.memory.points.empty()) {
     const bool known = problem.profile.provenance < Provenance::kAssumed;
     return known ? kMemorySigma : kAssumedMemorySigma;

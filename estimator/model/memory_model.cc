@@ -54,6 +54,11 @@ Bytes MemoryModel::Reserved(const StageMemory& modelled, const NodePool& pool) c
   return ReservedBy(ExpectedUse(modelled), pool);
 }
 
+double MemoryModel::FillingRatio(Bytes reserved, const NodePool& pool) const {
+  const Bytes fixed = ReservedBy({}, pool);
+  return (pool.memory_capacity - fixed) / (reserved - fixed);
+}
+
 bool MemoryModel::HasFailed(const StageMemory& modelled, const NodePool& pool) const {
   return failure_.has_value() && pool.memory_capacity <= failure_->capacity &&
          ReservedBy(ModelledUse(modelled), pool) >= failure_->reserved;

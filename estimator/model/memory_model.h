@@ -42,6 +42,10 @@ class MemoryModel {
   // Returns whether a measured plan of this modelled size or less ran out of memory.
   [[nodiscard]] bool HasFailed(const StageMemory& modelled, const NodePool& pool) const;
 
+  // Returns the factor on the modelled memory with which a plan that is expected to show `reserved`
+  // fills a device of `pool`. The runtime's own memory does not grow with it.
+  [[nodiscard]] double FillingRatio(Bytes reserved, const NodePool& pool) const;
+
   [[nodiscard]] const StateBytes& state_bytes() const { return state_bytes_; }
 
  private:

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/framework_profile.h"
 #include "search_space/spec/model.h"
@@ -7,12 +9,15 @@
 
 namespace meshwright {
 
+struct LegalityRule;  // estimator/legality
+
 // The part of a question that is the same for every plan. The referents outlive it.
 struct EstimatorProblem {
   const ModelSpec& model;
   const Workload& workload;
   const FrameworkProfile& profile;
   const ClusterSpec& cluster;
+  std::span<const LegalityRule* const> legality = {};  // what the framework refuses to run
 };
 
 }  // namespace meshwright

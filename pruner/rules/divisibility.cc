@@ -64,34 +64,13 @@ std::optional<Rejection> CheckExpertTensor(const ModelSpec& model, const Paralle
   return std::nullopt;
 }
 
-// Megatron-Core numbers the ranks of experts separately, and finds the same pipelines only under
-// this condition.
-std::optional<Rejection> CheckRankOrder(const EstimatorProblem& problem, const ParallelPlan& plan) {
-  if (!problem.model.moe.has_value() || !problem.profile.experts_need_outer_pipeline) {
-    return std::nullopt;
-  }
-  const int block = plan.tensor_parallel * plan.context_parallel;
-  const int experts = plan.expert_parallel * plan.expert_tensor_parallel;
-  if (plan.rank_order == RankOrder::kTpCpEpDpPp || experts == block) return std::nullopt;
-  return Reject(
-      "with pipelines inside data parallelism the framework needs expert x expert_tensor to be "
-      "tensor x context",
-      experts, block);
-}
-
 std::optional<Rejection> CheckSequence(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  if (!plan.sequence_parallel) return std::nullopt;
   const int t = plan.tensor_parallel;
-  if (plan.sequence_parallel) {
-    if (t == 1) return Reject("sequence_parallel needs tensor_parallel > 1", t, 2);
-    const int tokens = problem.workload.sequence_length / plan.context_parallel;
-    if (tokens % t != 0) {
-      return Reject("tensor_parallel does not divide the tokens of a rank", t, tokens);
-    }
-    return std::nullopt;
-  }
-  if (t > 1 && problem.model.moe.has_value() && problem.profile.experts_need_sequence_parallel) {
-    return Reject("the framework needs sequence_parallel for experts under tensor parallelism", t,
-                  1);
+  if (t == 1) return Reject("sequence_parallel needs tensor_parallel > 1", t, 2);
+  const int tokens = problem.workload.sequence_length / plan.context_parallel;
+  if (tokens % t != 0) {
+    return Reject("tensor_parallel does not divide the tokens of a rank", t, tokens);
   }
   return std::nullopt;
 }
@@ -130,14 +109,8 @@ std::optional<Rejection> CheckDivisibility(const PruneContext& context, const Pa
   if (JustSet(Dimension::kExpertTensorParallel, depth)) {
     return CheckExpertTensor(problem.model, plan);
   }
-  if (JustSet(Dimension::kRankOrder, depth)) return CheckRankOrder(problem, plan);
   if (JustSet(Dimension::kSequenceParallel, depth)) return CheckSequence(problem, plan);
   if (JustSet(Dimension::kSchedule, depth)) return CheckSchedule(problem, plan);
-  if (JustSet(Dimension::kZeroStage, depth) && plan.pipeline_parallel > 1 &&
-      plan.zero_stage > problem.profile.largest_zero_stage_with_pipeline) {
-    return Reject("the framework cannot combine this zero_stage with a pipeline", plan.zero_stage,
-                  problem.profile.largest_zero_stage_with_pipeline);
-  }
   return std::nullopt;
 }
 

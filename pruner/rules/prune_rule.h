@@ -71,6 +71,7 @@ inline bool IsRuleOn(std::string_view rule, const std::vector<std::string>& disa
   return std::ranges::find(disabled_rules, rule) == disabled_rules.end();
 }
 
+inline constexpr std::string_view kFrameworkRule = "framework";
 inline constexpr std::string_view kDivisibilityRule = "divisibility";
 inline constexpr std::string_view kTopologyRule = "topology";
 inline constexpr std::string_view kMemoryRule = "memory";

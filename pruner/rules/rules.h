@@ -10,6 +10,8 @@
 namespace meshwright {
 
 // The hooks of the rules, with one rule per file; the rows of the table in pruner.cc.
+std::optional<Rejection> CheckFramework(const PruneContext& context, const ParallelPlan& prefix,
+                                        int depth);
 std::optional<Rejection> CheckDivisibility(const PruneContext& context, const ParallelPlan& prefix,
                                            int depth);
 std::optional<Rejection> CheckTopology(const PruneContext& context, const ParallelPlan& prefix,

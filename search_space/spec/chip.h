@@ -135,7 +135,8 @@ struct ChipSpec {
   std::string name = {};
   std::vector<std::string> aliases = {};
   Confidence confidence = Confidence::kLow;
-  Bytes memory_capacity = {};
+  Bytes memory_capacity = {};                     // nominal
+  Bytes reported_memory_capacity = {};            // what its runtime reports in all; 0: not known
   BytesPerSecond memory_bandwidth = {};           // nominal
   std::map<Precision, FlopsPerSecond> peak = {};  // nominal dense peaks
   FlopsPerSecond vector_peak = {};                // fp32 outside the matrix units

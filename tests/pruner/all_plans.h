@@ -56,6 +56,7 @@ class AllPlans {
   explicit AllPlans(const Problem& problem, const Calibration& calibration = {})
       : problem_(problem),
         model_(ViewOf(problem), calibration),
+        is_refused_("framework", problem),
         is_indivisible_("divisibility", problem) {
     const int devices = DeviceCount(problem.cluster);
     for (int t = 1; t <= devices; ++t) {
@@ -164,7 +165,7 @@ class AllPlans {
       if (share % plan.micro_batch_size != 0) continue;
       if (!CheckPlan(plan, problem_, "plan").empty()) continue;  // ZeRO and recomputation are free
       for (plan.zero_stage = 0; plan.zero_stage <= 3; ++plan.zero_stage) {
-        if (!is_indivisible_(plan)) AddSharding(plan, stage);
+        if (!is_indivisible_(plan) && !is_refused_(plan)) AddSharding(plan, stage);
       }
     }
   }
@@ -189,7 +190,7 @@ class AllPlans {
     const bool is_open = problem_.profile.offloads_optimizer && plan.zero_stage > 0;
     for (const double ratio : {0.0, 0.25, 0.5, 0.75, 1.0}) {
       plan.optimizer_offload_ratio = ratio;
-      if (ratio != 0 && !is_open) continue;
+      if ((ratio != 0 && !is_open) || is_refused_(plan)) continue;
       AddChoices(plan, largest_stage);
       AddActivationOffload(plan);
     }
@@ -202,7 +203,7 @@ class AllPlans {
     plan.recompute = {};
     for (const double ratio : {0.25, 0.5, 0.75, 1.0}) {
       plan.activation_offload_ratio = ratio;
-      Add(plan);
+      if (!is_refused_(plan)) Add(plan);
     }
   }
 
@@ -268,6 +269,7 @@ class AllPlans {
 
   const Problem& problem_;
   AnalyticModel model_;
+  RejectedBy is_refused_;
   RejectedBy is_indivisible_;
   std::vector<Evaluated> plans_;
 };

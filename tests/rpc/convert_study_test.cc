@@ -301,7 +301,13 @@ StudyResult SampleResult() {
   RankedPlan plan = {.plan = FullPlan(),
                      .precision = Precision::kFp8,
                      .estimate = SampleEstimate(),
-                     .exports = {{"megatron-core", "--x"}}};
+                     .exports = {{"megatron-core",
+                                  {.text = "--x",
+                                   .file_name = "f",
+                                   .versions = "1",
+                                   .command = "run",
+                                   .left_out = {"data"},
+                                   .other_files = {{.name = "g", .text = "{}"}}}}}};
   plan.estimate.cost_model = CostModelSource{.name = "acme",
                                              .vendor = "Acme",
                                              .version = "1.2",

@@ -56,6 +56,9 @@ TEST(CatalogueTest, EveryChipIsPlausible) {
     // A core of a CPU is included for testing jobs.
     const bool is_accelerator = spec.id != "cpu-generic";
     EXPECT_GE(spec.memory_capacity, is_accelerator ? GiB(16) : GiB(1));
+    if (spec.reported_memory_capacity.count > 0) {
+      EXPECT_GE(spec.reported_memory_capacity / spec.memory_capacity, 0.9);
+    }
     EXPECT_GT(spec.vector_peak.rate, 0);
     EXPECT_GT(spec.core_count, 0);
     EXPECT_GT(spec.cache.count, 0);

@@ -198,6 +198,12 @@ const BadFile kBadFiles[] = {
       "number",
       "site-board.json: figures.memory_capacity_bytes.source = missing",
       "site-board.json: figures.scale_up_kind.value = pcie6; must be one of nvlink2"}},
+    {"ReportsMoreMemoryThanItHas",
+     {{R"("memory_bandwidth_bytes_per_second":)",
+       R"("reported_memory_capacity_bytes": {"value": 34359738369, "source": "log", "provenance": "measured", "confidence": "high"},
+    "memory_bandwidth_bytes_per_second":)"}},
+     {"figures.reported_memory_capacity_bytes = 34359738369; must be <= memory_capacity_bytes = "
+      "34359738368"}},
     {"MissingFigures",
      {{"memory_bandwidth_bytes_per_second", "peak_fp8_flops_per_second"},
       {"peak_bf16_flops_per_second", "peak_fp32_flops_per_second"}},

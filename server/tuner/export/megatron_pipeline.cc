@@ -10,7 +10,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/flag_list.h"
-#include "server/tuner/export/megatron_core.h"
+#include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
@@ -50,6 +50,23 @@ std::optional<EndStages> FindEndStages(const std::vector<int>& layers) {
   EndStages ends;
   if (layers.front() != middle.front()) ends.first = layers.front();
   if (layers.back() != middle.front()) ends.last = layers.back();
+  return ends;
+}
+
+// Embedding and loss, if Megatron-Core counts them as layers of the first and the last stage.
+struct CountedEnds {
+  bool embedding = false;
+  bool loss = false;
+};
+
+// Returns which ends, counted as one layer each, make all stages equal and divisible into
+// `virtual_stages`; nullopt if none do.
+std::optional<CountedEnds> FindCountedEnds(std::vector<int> layers, int virtual_stages) {
+  const int most = *std::ranges::max_element(layers);
+  const CountedEnds ends = {.embedding = layers.front() < most, .loss = layers.back() < most};
+  layers.front() += ends.embedding ? 1 : 0;
+  layers.back() += ends.loss ? 1 : 0;
+  if (!AllEqual(layers) || most % virtual_stages != 0) return std::nullopt;
   return ends;
 }
 
@@ -106,24 +123,6 @@ bool IsOneCount(const std::vector<int>& counts, const std::vector<int>& layers, 
   return true;
 }
 
-void AddFull(const ParallelPlan& plan, const std::vector<int>& layers, FlagList& flags) {
-  const std::vector<int>& counts = plan.recompute.layer_counts;
-  const bool is_every_layer = counts.empty() || counts == layers;
-  const int chunks = plan.virtual_pipeline;
-  const int most = is_every_layer ? 0 : *std::ranges::max_element(counts);
-  if (!is_every_layer && !IsOneCount(counts, layers, chunks, most / chunks)) {
-    flags.Refuse(
-        "plan.recompute.layer_counts",
-        fmt::format("[{}] with {} virtual stages each; Megatron-Core recomputes one number "
-                    "of layers in every virtual stage",
-                    fmt::join(counts, ", "), chunks));
-    return;
-  }
-  flags.Add("--recompute-granularity", "full");
-  flags.Add("--recompute-method", is_every_layer ? "uniform" : "block");
-  flags.Add("--recompute-num-layers", is_every_layer ? 1 : most / chunks);
-}
-
 bool MixesRecomputation(const ParallelPlan& plan) {
   return std::ranges::any_of(plan.recompute.selective_layer_counts, [](int c) { return c > 0; });
 }
@@ -141,7 +140,8 @@ void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, 
   const std::vector<int> layers = StageLayers(problem, plan);
   const bool divides =
       std::ranges::all_of(layers, [&](int count) { return count % plan.virtual_pipeline == 0; });
-  if (!divides) {
+  const auto ends = divides ? std::nullopt : FindCountedEnds(layers, plan.virtual_pipeline);
+  if (!divides && !ends.has_value()) {
     flags.Refuse(
         "plan.virtual_pipeline",
         fmt::format("{} with [{}] layers per stage; Megatron-Core wants the virtual stages "
@@ -149,7 +149,11 @@ void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, 
                     plan.virtual_pipeline, fmt::join(layers, ", ")));
     return;
   }
-  if (!AllEqual(layers)) {
+  if (ends.has_value()) {
+    flags.Add("--num-virtual-stages-per-pipeline-rank", plan.virtual_pipeline);
+    if (ends->embedding) flags.Add("--account-for-embedding-in-pipeline-split");
+    if (ends->loss) flags.Add("--account-for-loss-in-pipeline-split");
+  } else if (!AllEqual(layers)) {
     AddUnevenLayers(problem, plan, layers, flags);
   } else if (plan.virtual_pipeline > 1) {
     flags.Add("--num-virtual-stages-per-pipeline-rank", plan.virtual_pipeline);
@@ -161,6 +165,26 @@ void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, 
                    "false with two interleaved stages; Megatron-Core needs more than two");
     }
   }
+}
+
+void AddMegatronFullRecomputeFlags(const Problem& problem, const ParallelPlan& plan,
+                                   FlagList& flags) {
+  const std::vector<int> layers = StageLayers(problem, plan);
+  const std::vector<int>& counts = plan.recompute.layer_counts;
+  const bool is_every_layer = counts.empty() || counts == layers;
+  const int chunks = plan.virtual_pipeline;
+  const int most = is_every_layer ? 0 : *std::ranges::max_element(counts);
+  if (!is_every_layer && !IsOneCount(counts, layers, chunks, most / chunks)) {
+    flags.Refuse(
+        "plan.recompute.layer_counts",
+        fmt::format("[{}] with {} virtual stages each; Megatron-Core recomputes one number "
+                    "of layers in every virtual stage",
+                    fmt::join(counts, ", "), chunks));
+    return;
+  }
+  flags.Add("--recompute-granularity", "full");
+  flags.Add("--recompute-method", is_every_layer ? "uniform" : "block");
+  flags.Add("--recompute-num-layers", is_every_layer ? 1 : most / chunks);
 }
 
 void AddMegatronRecomputeFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
@@ -186,7 +210,7 @@ void AddMegatronRecomputeFlags(const Problem& problem, const ParallelPlan& plan,
       AddSelective(problem, plan, flags);
       return;
     case RecomputeGranularity::kFull:
-      AddFull(plan, layers, flags);
+      AddMegatronFullRecomputeFlags(problem, plan, flags);
       return;
   }
 }

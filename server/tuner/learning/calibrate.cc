@@ -13,8 +13,10 @@
 #include <utility>
 
 #include "estimator/learning/calibration.h"
+#include "estimator/learning/normal.h"
 #include "estimator/learning/run_residuals.h"
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/memory_model.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
@@ -35,6 +37,9 @@ namespace {
 
 // Number of standard deviations beyond which other jobs' runs do not apply to this job.
 constexpr double kMostDisagreement = 2;
+// Number of standard deviations beyond which a lack of memory is not the model's fault: a factor of
+// 1.5 without measured memory.
+constexpr double kMostSurprise = 4;
 
 // Returns a text that is equal for clusters of the same nodes (chips, devices per node and links),
 // whatever their number. Limits on a chip's memory or power do not count.
@@ -86,6 +91,11 @@ struct Evidence {
   std::vector<FailedRun> failed = {};
   std::vector<ParallelPlan> ran = {};  // plans of the question's own job
   Bytes largest_run = {};              // modelled, on devices with no more memory
+  // Logarithms of the factors on modelled memory which the question's own runs prove: more than
+  // `least`, since a plan ran out of memory, and less than `most`, since one did not.
+  std::optional<double> least_log_memory = {};
+  std::optional<double> most_log_memory = {};
+  Bytes least_failed = {};             // modelled memory of the run behind `least_log_memory`
   std::vector<PastRun> runs = {};      // all runs that teach anything
   int by_own_facts_count = 0;          // runs that the question's facts do not allow
   int other_facts_count = 0;           // remaining runs that stated other facts than the question
@@ -134,6 +144,22 @@ int JobIndex(const Problem& job, std::vector<const Problem*>& seen) {
   return index;
 }
 
+// Notes what a run of the question's own job that reports no memory proves of it: that it was too
+// much or not.
+void BoundMemory(const ResolvedRun& row, Bytes reserved, Evidence& evidence) {
+  const Problem& own = *row.problem;
+  const MemoryModel memory(ViewOf(own), {});
+  const double ratio = memory.FillingRatio(reserved, own.cluster.pools.front());
+  if (!(ratio > 0)) return;  // the runtime's own memory fills the device
+  const double bound = std::log(ratio);
+  if (row.outcome == Outcome::kOk) {
+    evidence.most_log_memory = std::min(evidence.most_log_memory.value_or(bound), bound);
+  } else if (row.outcome == Outcome::kOom && bound > evidence.least_log_memory.value_or(-INFINITY)) {
+    evidence.least_log_memory = bound;
+    evidence.least_failed = reserved;
+  }
+}
+
 void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
              Evidence& evidence) {
   if (!IsComparable(*row.stated, problem)) return;
@@ -150,6 +176,9 @@ void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
                      .nodes = IndexOf(NodesOf(own), evidence.nodes)};
   PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index));
   past.similarity = SimilarityToQuestion(run, kTimePrior);
+  if (job == 0 && !row.peak_memory.has_value()) {
+    BoundMemory(row, estimate.reserved_memory, evidence);
+  }
   if (row.outcome != Outcome::kOk) {
     evidence.failed.push_back({.plan = plan,
                                .outcome = row.outcome,
@@ -266,6 +295,40 @@ void ForgetFailuresThatProveNothing(const std::vector<FailedRun>& own, std::vect
   });
 }
 
+// Moves the memory model by the job's own runs that ran out of memory without saying how much they
+// needed: the factor is drawn anew from what is known of it, above what the failures prove. A
+// failure that is too far from the model is another's fault (another process on the device, a leak)
+// and only rules out plans of its size.
+void LearnFromFailures(const Evidence& evidence, Calibration& calibration) {
+  if (!evidence.least_log_memory.has_value()) return;
+  const double least = *evidence.least_log_memory;
+  const std::optional<double> most = evidence.most_log_memory;
+  if (most.has_value() && *most <= least) return;  // a plan of that size did run
+  const ResidualPrior& prior = kMemoryPrior;
+  Normal belief = {.mean = JobLogFactor(calibration.memory),
+                   .variance = prior.job * prior.job + prior.noise * prior.noise};
+  if (!calibration.memory.points.empty()) {
+    belief.variance =
+        FactorVariance(calibration.memory, {}) + calibration.memory.noise_variance;
+  }
+  const double surprise = (least - belief.mean) / std::sqrt(belief.variance);
+  if (surprise <= 0) return;  // as the model expects
+  if (surprise > kMostSurprise) {
+    calibration.warnings.push_back(fmt::format(
+        "memory: a plan that the model estimates at {:.2f} GiB ran out of memory, {:.1f} standard "
+        "deviations from what is known of the model's errors: plans of its size are left out, but "
+        "the model is not moved (limit {}); another process may have held the memory",
+        evidence.least_failed / GiB(1), surprise, kMostSurprise));
+    return;
+  }
+  calibration.bounded_memory = Bounded(belief, least, most);
+  calibration.memory_ratio = std::exp(calibration.bounded_memory->mean);
+  calibration.warnings.push_back(fmt::format(
+      "memory: a plan that the model estimates at {:.2f} GiB ran out of memory, so this job is "
+      "taken to need {:.3f} times what the model says",
+      evidence.least_failed / GiB(1), calibration.memory_ratio));
+}
+
 struct Gathered {
   Calibration calibration = {};
   std::vector<PastRun> runs = {};
@@ -312,6 +375,7 @@ Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem)
   calibration.memory = std::move(memory.residuals);
   calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
   calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));
+  LearnFromFailures(evidence, calibration);
   calibration.out_of_memory =
       SmallestOutOfMemory(evidence, problem.cluster.pools.front().memory_capacity);
   calibration.failed = OwnFailures(evidence);

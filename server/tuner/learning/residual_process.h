@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "estimator/learning/normal.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
@@ -24,11 +25,6 @@ struct ResidualSpread {
   double all = 0;         // shared by every plan of the job
   double neighbours = 0;  // shared by similar plans
   double own = 0;         // of one plan, including repeats of a run
-};
-
-struct Normal {
-  double mean = 0;
-  double variance = 0;
 };
 
 // A Gaussian process over the residuals of a fixed list of plans, learnt from the runs of some of

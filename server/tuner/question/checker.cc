@@ -7,6 +7,7 @@
 
 #include "estimator/layer/layer_program.h"
 #include "estimator/layer/layer_split.h"
+#include "estimator/legality/legality.h"
 #include "estimator/pipeline/pipeline.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "estimator/terms/matmul.h"
@@ -350,6 +351,21 @@ class PlanChecker {
 std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& problem,
                                       std::string_view prefix) {
   return PlanChecker(plan, problem, prefix).Check();
+}
+
+std::vector<FieldViolation> CheckLegality(const ParallelPlan& plan, const Problem& problem,
+                                          std::string_view prefix) {
+  std::string framework = problem.profile.name;
+  if (!problem.workload.framework_version.empty()) {
+    framework += " " + problem.workload.framework_version;
+  }
+  std::vector<FieldViolation> violations;
+  for (const LegalityRule* rule : BrokenRules(ViewOf(problem), plan)) {
+    violations.push_back({.field = fmt::format("{}.{}", prefix, rule->field),
+                          .description = fmt::format("{} refuses it: {} ({})", framework,
+                                                     rule->sentence, rule->source)});
+  }
+  return violations;
 }
 
 Seconds LeastStep(const Problem& problem) {

@@ -18,6 +18,10 @@ namespace meshwright {
 std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& problem,
                                       std::string_view prefix);
 
+// Returns what makes the framework of the problem, in its version, refuse to run a plan.
+std::vector<FieldViolation> CheckLegality(const ParallelPlan& plan, const Problem& problem,
+                                          std::string_view prefix);
+
 // Returns a lower bound of the step time: two FLOPs per active parameter and token for the forward
 // pass, three times that with the backward pass, at the devices' nominal peak. Returns 0 if no peak
 // is known.

@@ -162,7 +162,7 @@ std::string HardwareFingerprint(const ClusterSpec& cluster) {
 
 std::string ChipFingerprint(const ChipSpec& chip) {
   Text text;
-  text.Add(chip.id, chip.memory_capacity, chip.memory_bandwidth, chip.vector_peak,
+  text.Add(chip.id, chip.memory_capacity, chip.reported_memory_capacity, chip.memory_bandwidth, chip.vector_peak,
            chip.power_limit_watts, chip.core_count, chip.cache, chip.cache_bandwidth_ratio,
            chip.sustained_time_ratio, chip.memory_bound_efficiency, chip.stream_efficiency,
            chip.memory_bound_fixed, chip.permutation_efficiency, chip.host_link,

@@ -138,6 +138,14 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   return resolved;
 }
 
+absl::StatusOr<ResolvedPlan> ResolveLaunchedPlan(const PlanRequest& stated, const Problem& problem,
+                                                 std::string_view prefix) {
+  ASSIGN_OR_RETURN(ResolvedPlan resolved, ResolvePlan(stated, problem, prefix));
+  const std::vector<FieldViolation> refused = CheckLegality(resolved.plan, problem, prefix);
+  if (!refused.empty()) return InvalidFields(refused);
+  return resolved;
+}
+
 PlanRequest StatedPlan(const ParallelPlan& plan) {
   PlanRequest stated;
   ForEachRow(kPlanFields, [&](const auto& field) {

@@ -233,7 +233,10 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
         index));
   }
   // Devices that share a physical device share its memory.
-  const Bytes own_memory = Scale(chip.memory_capacity, 1 / DevicesPerPhysical(pool));
+  const Bytes physical_memory = chip.reported_memory_capacity.count > 0
+                                    ? chip.reported_memory_capacity
+                                    : chip.memory_capacity;
+  const Bytes own_memory = Scale(physical_memory, 1 / DevicesPerPhysical(pool));
   pool.memory_capacity = stated.memory_capacity.value_or(own_memory);
   if (!stated.memory_capacity.has_value()) {
     defaults.Note("memory_capacity_bytes", fmt::format("{}", own_memory.count));
@@ -423,6 +426,7 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   ResolveNetwork(question.cluster, problem);
   problem.workload =
       ResolveWorkload(question.workload, problem.cluster.pools.front().chip, problem);
+  problem.legality = LegalityRulesOf(problem.profile.name, problem.workload.framework_version);
   AddChipDoubts(problem.cluster, problem.workload, problem.warnings);
   if (!WasChecked(problem.profile, problem.cluster)) {
     problem.warnings.push_back(Extrapolation(problem.profile));
@@ -447,7 +451,8 @@ EstimatorProblem ViewOf(const Problem& problem) {
   return {.model = problem.model,
           .workload = problem.workload,
           .profile = problem.profile,
-          .cluster = problem.cluster};
+          .cluster = problem.cluster,
+          .legality = problem.legality};
 }
 
 }  // namespace meshwright

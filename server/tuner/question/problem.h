@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
 #include "search_space/space/space.h"
@@ -31,6 +32,7 @@ struct Problem {
   Workload workload = {};
   ClusterSpec cluster = {};
   FrameworkProfile profile = {};  // includes the workload's own facts
+  std::vector<const LegalityRule*> legality = {};  // of the framework in the workload's version
   std::vector<FrameworkFactRequest> framework_facts = {};
   SpaceOptions space = {};  // options of a search, limited to what the framework supports
   // Shares in per cent of optimizer states on the host that the framework offers. Their cost rests
@@ -57,6 +59,11 @@ struct ResolvedPlan {
 // schedule). Returns INVALID_ARGUMENT with every bad field at once; paths start with `prefix`.
 absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& plan, const Problem& problem,
                                          std::string_view prefix);
+
+// Does the same for a plan that somebody would launch: returns INVALID_ARGUMENT also if the framework
+// refuses to run it. A plan that ran once is resolved without this check.
+absl::StatusOr<ResolvedPlan> ResolveLaunchedPlan(const PlanRequest& plan, const Problem& problem,
+                                                 std::string_view prefix);
 
 // Opens the space to the closed shares of offload; returns false if there are none.
 bool OpenOffload(Problem& problem);

@@ -31,14 +31,15 @@ absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
   std::vector<FieldViolation> found;
-  const auto resolve = [&](const PlanRequest& stated, const std::string& path) {
-    absl::StatusOr<ResolvedPlan> plan = ResolvePlan(stated, problem, path);
+  const auto take = [&](absl::StatusOr<ResolvedPlan> plan) {
     if (plan.ok()) return *std::move(plan);
     std::ranges::move(FieldViolations(plan.status()), std::back_inserter(found));
     return ResolvedPlan();
   };
   ResolvedStudy study;
-  if (request.baseline.has_value()) study.baseline = resolve(*request.baseline, "baseline");
+  if (request.baseline.has_value()) {
+    study.baseline = take(ResolveLaunchedPlan(*request.baseline, problem, "baseline"));
+  }
   if (request.trials.has_value()) {
     const std::string& launcher = request.trials->launcher;
     if (FindLauncher(launcher) == nullptr) {
@@ -48,7 +49,8 @@ absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge
     }
     const std::vector<MeasuredPlan>& rows = request.trials->replay;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      study.replay.push_back(resolve(rows[i].plan, fmt::format("trials.replay[{}].plan", i)).plan);
+      const std::string path = fmt::format("trials.replay[{}].plan", i);
+      study.replay.push_back(take(ResolvePlan(rows[i].plan, problem, path)).plan);
     }
   }
   if (!found.empty()) return InvalidFields(found);
@@ -60,7 +62,7 @@ absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge
 absl::StatusOr<ResolvedCase> ResolveCase(const EvaluateRequest& request,
                                          QuestionResolver& resolver) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Problem> problem, resolver.Resolve(request.question));
-  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(request.plan, *problem, "plan"));
+  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolveLaunchedPlan(request.plan, *problem, "plan"));
   return ResolvedCase{
       .question = request.question, .problem = std::move(problem), .plan = std::move(plan)};
 }

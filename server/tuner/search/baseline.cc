@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/legality/legality.h"
 #include "search_space/base/status.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"
@@ -31,7 +32,8 @@ ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
 // recomputation.
 bool Works(const ParallelPlan& plan, const Problem& problem, AnalyticModel& model) {
   if (plan.pipeline_parallel > problem.model.layer_count) return false;
-  return CheckPlan(plan, problem, "baseline").empty() && model.CheckMemory(plan).fits;
+  return CheckPlan(plan, problem, "baseline").empty() && BrokenRules(ViewOf(problem), plan).empty() &&
+         model.CheckMemory(plan).fits;
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "estimator/learning/interval.h"
+#include "estimator/learning/normal.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
@@ -211,6 +213,14 @@ std::optional<Expectation> TrialChooser::Next() const {
   return open[static_cast<std::size_t>(std::ranges::max_element(ranks) - ranks.begin())];
 }
 
+// Takes the memory that the plan is expected to have needed, since it was more than the device has,
+// for measured.
+void TrialChooser::ObserveLackOfMemory(std::size_t candidate) {
+  const Estimate& estimate = candidates_[candidate].estimate;
+  const double least = std::log(estimate.memory_capacity / estimate.reserved_memory);
+  memory_.Observe(candidate, Bounded(memory_.At(candidate), least, std::nullopt).mean);
+}
+
 void TrialChooser::Reconsider(std::vector<RankedPlan> candidates) {
   const auto learnt = std::move(learnt_);
   const std::size_t first_trial = first_trial_;
@@ -239,6 +249,7 @@ void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
     }
     case Outcome::kOom:
       out_of_memory_.push_back(candidate);
+      ObserveLackOfMemory(candidate);
       return;
     case Outcome::kCrash:
     case Outcome::kHang:

@@ -76,6 +76,7 @@ class TrialChooser {
   [[nodiscard]] bool HasRunOut(std::size_t candidate) const;
   [[nodiscard]] bool IsContradicted(std::size_t candidate) const;
   [[nodiscard]] double FitProbability(std::size_t candidate) const;
+  void ObserveLackOfMemory(std::size_t candidate);
   [[nodiscard]] double ExpectedGain(const Expectation& expected, Seconds incumbent) const;
   [[nodiscard]] int TrialsWithoutGain() const;
   [[nodiscard]] bool IsUnexplored(const Expectation& expected, Seconds incumbent) const;

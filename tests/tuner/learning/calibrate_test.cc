@@ -390,6 +390,73 @@ TEST(CalibrateTest, OutOfMemoryPrunesPlansOfThatSizeAndLargerOnly) {
   EXPECT_GT(kept, 0);
 }
 
+// Returns the question with devices that the plan fills to `use`, by the model.
+Question FilledTo(double use, const ParallelPlan& plan) {
+  Question question = TinyQuestion();
+  question.cluster.pools.front().memory_capacity =
+      Scale(Predicted(question, plan).reserved_memory, 1 / use);
+  return question;
+}
+
+Calibration CalibratedFor(const Question& question, std::vector<HistoryRow> history) {
+  for (HistoryRow& row : history) row.question = question;
+  const Problem problem = Resolved(question);
+  return Calibrate(RunsFor(problem, history), problem);
+}
+
+HistoryRow RanWithoutMemory(const ParallelPlan& plan) {
+  HistoryRow row = Ran(1, 1, plan);
+  row.peak_memory.reset();
+  return row;
+}
+
+// A plan that was to fill 0.9 of the memory did not fit: this job needs at least 1 / 0.9 of what the
+// model says, and the next plan leaves room for that.
+TEST(CalibrateTest, OutOfMemoryMovesTheMemoryModel) {
+  const ParallelPlan failed = DataParallel();
+  const Question question = FilledTo(0.9, failed);
+  const Calibration calibration = CalibratedFor(question, {RanOut(failed)});
+  ASSERT_TRUE(calibration.bounded_memory.has_value());
+  EXPECT_GT(calibration.memory_ratio, 1 / 0.9);
+  EXPECT_LT(calibration.memory_ratio, 1.4);
+  EXPECT_THAT(calibration.warnings, testing::Contains(HasSubstr("ran out of memory, so this job")));
+  const Problem problem = Resolved(question);
+  const Estimate after = AnalyticModel(ViewOf(problem), calibration).Full(failed);
+  EXPECT_GT(after.reserved_memory, after.memory_capacity);
+  EXPECT_LT(after.fit_probability, 0.05);
+  // A second failure, of a smaller plan, moves it further.
+  ParallelPlan smaller = failed;
+  smaller.zero_stage = 1;
+  ASSERT_LT(Predicted(question, smaller).reserved_memory,
+            Predicted(question, failed).reserved_memory);
+  EXPECT_GT(CalibratedFor(question, {RanOut(failed), RanOut(smaller)}).memory_ratio,
+            calibration.memory_ratio);
+}
+
+TEST(CalibrateTest, WhatRanHoldsTheMemoryModel) {
+  const ParallelPlan plan = DataParallel();
+  const Question question = FilledTo(0.9, plan);
+  ParallelPlan smaller = plan;
+  smaller.zero_stage = 1;
+  const double alone = CalibratedFor(question, {RanOut(plan)}).memory_ratio;
+  EXPECT_LT(CalibratedFor(question, {RanOut(plan), RanWithoutMemory(smaller)}).memory_ratio, alone);
+  // A plan of the same size ran: the failure had another cause.
+  const Calibration both = CalibratedFor(question, {RanOut(plan), RanWithoutMemory(plan)});
+  EXPECT_FALSE(both.bounded_memory.has_value());
+  EXPECT_EQ(both.memory_ratio, 1);
+}
+
+// A failure that the model expects teaches nothing new. One that no error of the model explains is
+// not its fault.
+TEST(CalibrateTest, OnlySurprisesWithinReasonMoveTheMemoryModel) {
+  const ParallelPlan plan = DataParallel();
+  EXPECT_EQ(CalibratedFor(FilledTo(1.2, plan), {RanOut(plan)}).memory_ratio, 1);
+  const Calibration far = CalibratedFor(FilledTo(0.3, plan), {RanOut(plan)});
+  EXPECT_EQ(far.memory_ratio, 1);
+  EXPECT_TRUE(far.out_of_memory.has_value());
+  EXPECT_THAT(far.warnings, testing::Contains(HasSubstr("the model is not moved")));
+}
+
 TEST(CalibrateTest, ABadRowIsNamed) {
   HistoryRow row = Ran(1, 1);
   row.question.model.layer_count = 0;

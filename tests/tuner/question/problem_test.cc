@@ -203,7 +203,7 @@ TEST(ResolveProblemTest, AppliesAndEchoesDefaults) {
                   {pool + "intra_node.kind", "nvlink3", node},
                   {pool + "intra_node.bandwidth_bytes_per_second", "300000000000", node},
                   {pool + "inter_node.kind", "infiniband", node},
-                  {pool + "memory_capacity_bytes", "85899345920", "chip nvidia-a100-sxm4-80gb"},
+                  {pool + "memory_capacity_bytes", "84986665369", "chip nvidia-a100-sxm4-80gb"},
                   {pool + "power_limit_watts", "400", "chip nvidia-a100-sxm4-80gb"},
                   {"cluster.topology.kind", "rail_optimized", "default network"},
                   {"workload.precision", "bf16", "framework profile generic"},
