@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/reports/launch_lines.h"
 #include "cli/reports/learnt_lines.h"
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
@@ -325,7 +326,6 @@ std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes)
   return lines.empty() ? "" : Heading("Warnings", notes) + lines;
 }
 
-// Shows launch flags, which are one word in JSON, on many lines.
 std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) {
   std::vector<std::string> frameworks;
   for (const auto& [framework, text] : winner.exports()) frameworks.push_back(framework);
@@ -333,7 +333,9 @@ std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) 
   std::string text;
   for (const std::string& framework : frameworks) {
     text += Heading(fmt::format("Plan 1 for {}", framework), notes);
-    text += winner.exports().at(framework);
+    text += ExportText(winner, framework);
+    const std::string launch_notes = LaunchNotes(winner, framework);
+    if (!launch_notes.empty()) text += "\n" + launch_notes;
   }
   return text;
 }

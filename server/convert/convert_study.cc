@@ -19,6 +19,7 @@
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/kubernetes_options.h"
+#include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -202,6 +203,20 @@ absl::StatusOr<v1::TuneRequest> RequestFromBytes(std::string_view bytes, std::st
   return request;
 }
 
+void FillExport(const std::string& framework, const LaunchConfig& config, v1::RankedPlan& wire) {
+  (*wire.mutable_exports())[framework] = config.text;
+  v1::Launch& launch = (*wire.mutable_launches())[framework];
+  launch.set_file_name(config.file_name);
+  launch.set_versions(config.versions);
+  launch.set_command(config.command);
+  launch.mutable_left_out()->Assign(config.left_out.begin(), config.left_out.end());
+  for (const ConfigFile& file : config.other_files) {
+    v1::ConfigFile& out = *launch.add_other_files();
+    out.set_name(file.name);
+    out.set_text(file.text);
+  }
+}
+
 }  // namespace
 
 v1::TuneRequest ToWire(const StudyRequest& request) {
@@ -237,7 +252,7 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
   v1::RankedPlan wire;
   *wire.mutable_plan() = ToWire(plan.plan);
   *wire.mutable_estimate() = ToWire(plan.estimate);
-  wire.mutable_exports()->insert(plan.exports.begin(), plan.exports.end());
+  for (const auto& [framework, config] : plan.exports) FillExport(framework, config, wire);
   wire.set_plan_digest(MakePlanKey(plan.plan).digest);
   if (plan.precision) wire.set_precision(std::string(Word(*plan.precision)));
   wire.set_like_count(plan.like_count);

@@ -16,6 +16,7 @@
 #include "server/launchers/jobs/job_environment.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/job_template.h"
+#include "server/tuner/question/launch_config.h"
 
 namespace meshwright {
 namespace {
@@ -156,9 +157,9 @@ absl::StatusOr<std::vector<std::string>> CommandOf(const JobPlanner& planner,
   const JobTemplate& job = planner.job;
   for (const std::string& word : job.command.empty() ? ReferenceCommand(planner) : job.command) {
     if (word == kFlagsPlaceholder) {
-      ASSIGN_OR_RETURN(const std::string flags,
+      ASSIGN_OR_RETURN(const LaunchConfig config,
                        ExportPlan(planner.problem.profile.name, planner.problem, plan));
-      for (std::string& flag : WordsOf(flags)) words.push_back(std::move(flag));
+      for (std::string& flag : WordsOf(config.text)) words.push_back(std::move(flag));
       continue;
     }
     words.push_back(WithPlaceholders(
@@ -176,7 +177,7 @@ void CheckCommand(const JobTemplate& job, const Problem& problem,
                                                 "how to use chip '{}'",
                                                 chip)});
   }
-  const std::vector<std::string> exporters = ExportFrameworks();
+  const std::vector<std::string> exporters = FlagFrameworks();
   const std::string& framework = problem.profile.name;
   if (AsksForFlags(job) && std::ranges::find(exporters, framework) == exporters.end()) {
     found.push_back(

@@ -357,8 +357,14 @@ class EvaluateTest(Folder):
         plan = self.write("case.json", case())
         flags = self.run_cli("export", "--plan", plan, "--framework", "megatron-core").stdout
         self.assertIn("--pipeline-model-parallel-size 2 \\\n", flags)
+        # Without a framework it is the case's.
+        done = self.run_cli("export", "--plan", plan)
+        self.assertEqual(done.stdout, flags)
+        self.assertIn("pretrain_gpt.py <flags>\n", done.stderr)
+        self.assertIn("Not among these flags:\n", done.stderr)
         exported = json.loads(self.run_cli("export", "--plan", plan, "--output", "json").stdout)
         self.assertEqual(exported["exports"], {"megatron-core": flags})
+        self.assertIn("torchrun --nnodes ", exported["launches"]["megatron-core"]["command"])
         self.run_cli("export", "--plan", plan, "--framework", "horovod", expect=5)
         bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 3}))
         self.run_cli("export", "--plan", bad, expect=3)

@@ -41,6 +41,11 @@ v1::GetStudyResponse Answer() {
           tier: "closed_form" provenance: "fitted" warnings: "tight"
         }
         exports { key: "megatron-core" value: "--tensor-model-parallel-size 2\n" }
+        launches {
+          key: "megatron-core"
+          value { versions: "0.12 to 0.14" command: "torchrun $MASTER_ADDR gpt.py"
+                  left_out: "data: --data-path" left_out: "--lr" }
+        }
       }
       baseline {
         plan { tensor_parallel: 4 data_parallel: 4 micro_batch_size: 1 zero_stage: 1 }
@@ -72,9 +77,32 @@ TEST(StudyReportTest, SaysAllThatMatters) {
   EXPECT_THAT(report, HasSubstr("weights  60.0 GiB  100.0 %"));
   EXPECT_THAT(report, HasSubstr("workload.optimizer  adam   profile"));
   EXPECT_THAT(report, HasSubstr("Warnings\n  careful\n  plan 1: tight\n"));
-  EXPECT_THAT(report, HasSubstr("--tensor-model-parallel-size 2\n"));
+  EXPECT_THAT(report,
+              HasSubstr("Plan 1 for megatron-core\ntorchrun $MASTER_ADDR gpt.py \\\n"
+                        "--tensor-model-parallel-size 2\n\nFor megatron-core 0.12 to 0.14. Run the "
+                        "command on every node, with the first one as MASTER_ADDR.\n"
+                        "Not among these flags:\n  data: --data-path\n  --lr\n"));
   EXPECT_THAT(report, HasSubstr("\nkept\n"));
   EXPECT_THAT(report, Not(HasSubstr("\x1b")));
+}
+
+TEST(StudyReportTest, AFileOfTheFrameworkComesBeforeItsCommand) {
+  v1::GetStudyResponse answer = Answer();
+  v1::RankedPlan& plan = *answer.mutable_result()->mutable_plans(0);
+  (*plan.mutable_exports())["megatron-core"] = "a = 1\n";
+  v1::Launch& launch = plan.mutable_launches()->at("megatron-core");
+  launch.set_file_name("plan.toml");
+  v1::ConfigFile& other = *launch.add_other_files();
+  other.set_name("more.json");
+  other.set_text("{}\n");
+  EXPECT_THAT(
+      StudyReport(answer, {}),
+      HasSubstr("Plan 1 for megatron-core\nplan.toml:\na = 1\n\nmore.json:\n{}\n\n"
+                "torchrun $MASTER_ADDR gpt.py\n\nFor megatron-core 0.12 to 0.14. Run the command "
+                "on every node, with the first one as MASTER_ADDR.\nNot in this file:\n  data"));
+  // A server of an older version sends the text only.
+  plan.clear_launches();
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("Plan 1 for megatron-core\na = 1\n"));
 }
 
 TEST(StudyReportTest, TrialsInTheOrderTried) {

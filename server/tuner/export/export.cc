@@ -4,47 +4,110 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
+#include "estimator/legality/legality.h"
+#include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
-#include "server/tuner/export/megatron_core.h"
-#include "server/tuner/question/study_answer.h"
+#include "search_space/spec/plan_fields.h"
+#include "server/tuner/export/exporters.h"
+#include "server/tuner/export/refusals.h"
 
 namespace meshwright {
 namespace {
 
-constexpr char kMegatronCore[] = "megatron-core";
-
 struct Exporter {
   std::string_view framework;
-  absl::StatusOr<std::string> (*function)(const Problem&, const ParallelPlan&);
+  std::string_view profile;  // whose rules of legality hold
+  LaunchConfig (*function)(const Problem&, const ParallelPlan&, Refusals&);
+  bool has_files = true;  // false: its exports are flags only
 };
 
 // Each framework has a file and a row here.
-constexpr std::array kExporters = {Exporter{kMegatronCore, ExportMegatronCore}};
+constexpr std::array kExporters = {
+    Exporter{"megatron-core", "megatron-core", ExportMegatronCore, false},
+};
 
 const Exporter* FindExporter(std::string_view framework) {
   const auto found = std::ranges::find(kExporters, framework, &Exporter::framework);
   return found == kExporters.end() ? nullptr : &*found;
 }
 
-void AddExport(const Exporter& exporter, const Problem& problem, RankedPlan& ranked,
-               std::vector<std::string>& warnings) {
-  auto text = exporter.function(problem, ranked.plan);
-  if (text.ok()) {
-    ranked.exports.insert_or_assign(std::string(exporter.framework), *std::move(text));
-    return;
+// Fields added to plans later that the exporters handle.
+constexpr std::string_view kKnownLaterFields[] = {"whole_weights_ratio"};
+
+// Refuses other fields that are added to plans later, so that none is dropped silently.
+void RefuseUnknownFields(const ParallelPlan& plan, Refusals& refusals) {
+  ForEachRow(kPlanFields, [&](const auto& field) {
+    if (field.facts.default_is_written != DefaultIsWritten::kNowhere) return;
+    const std::string_view name = field.facts.name;
+    const bool is_known = std::ranges::find(kKnownLaterFields, name) != std::end(kKnownLaterFields);
+    if (is_known || plan.*field.member == DefaultOf(field)) return;
+    refusals.Refuse(fmt::format("plan.{}", name), "stated; this exporter has no setting for it");
+  });
+}
+
+// Returns the rules of the exporter's framework: those of the workload's version if it is the
+// workload's framework, or else those of every version.
+std::vector<const LegalityRule*> RulesOf(const Exporter& exporter, const Problem& problem) {
+  if (exporter.profile == problem.workload.framework_name) return problem.legality;
+  std::vector<const LegalityRule*> rules = LegalityRulesOf(exporter.profile, "");
+  // Rules of any framework read facts of its profile, and the problem has another one.
+  std::erase_if(rules, [](const LegalityRule* rule) { return rule->frameworks.empty(); });
+  return rules;
+}
+
+void RefuseIllegalFields(const Exporter& exporter, const Problem& problem, const ParallelPlan& plan,
+                         Refusals& refusals) {
+  const std::vector<const LegalityRule*> rules = RulesOf(exporter, problem);
+  EstimatorProblem view = ViewOf(problem);
+  view.legality = rules;
+  for (const LegalityRule* rule : BrokenRules(view, plan)) {
+    refusals.Refuse(fmt::format("plan.{}", rule->field),
+                    fmt::format("stated; {} refuses it: {} ({})", exporter.framework,
+                                rule->sentence, rule->source));
   }
-  std::string warning = fmt::format("no {} export of some plans: {}", exporter.framework,
-                                    std::string(text.status().message()));
+}
+
+absl::StatusOr<LaunchConfig> ExportWith(const Exporter& exporter, const Problem& problem,
+                                        const ParallelPlan& plan) {
+  Refusals refusals;
+  if (!plan.stages.empty()) {
+    refusals.Refuse("plan.stages",
+                    fmt::format("{} stages of their own shape; {} gives all stages the same "
+                                "tensor, data and context parallelism",
+                                plan.stages.size(), exporter.framework));
+    return refusals.Status();
+  }
+  LaunchConfig config = exporter.function(problem, plan, refusals);
+  RefuseUnknownFields(plan, refusals);
+  RefuseIllegalFields(exporter, problem, plan, refusals);
+  RETURN_IF_ERROR(refusals.Status());
+  return config;
+}
+
+void Warn(std::string warning, std::vector<std::string>& warnings) {
   if (std::ranges::find(warnings, warning) == warnings.end()) {
     warnings.push_back(std::move(warning));
   }
 }
 
+void AddExport(const Exporter& exporter, const Problem& problem, RankedPlan& ranked,
+               std::vector<std::string>& warnings) {
+  auto config = ExportWith(exporter, problem, ranked.plan);
+  if (config.ok()) {
+    ranked.exports.insert_or_assign(std::string(exporter.framework), *std::move(config));
+    return;
+  }
+  Warn(fmt::format("no {} export of some plans: {}", exporter.framework,
+                   std::string(config.status().message())),
+       warnings);
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> ExportPlan(std::string_view framework, const Problem& problem,
-                                       const ParallelPlan& plan) {
+absl::StatusOr<LaunchConfig> ExportPlan(std::string_view framework, const Problem& problem,
+                                        const ParallelPlan& plan) {
   const Exporter* exporter = FindExporter(framework);
   if (exporter == nullptr) {
     return WithReason(
@@ -52,7 +115,7 @@ absl::StatusOr<std::string> ExportPlan(std::string_view framework, const Problem
                                         fmt::join(ExportFrameworks(), ", "))),
         "UNKNOWN_EXPORT_FRAMEWORK");
   }
-  return exporter->function(problem, plan);
+  return ExportWith(*exporter, problem, plan);
 }
 
 std::vector<std::string> ExportFrameworks() {
@@ -62,23 +125,35 @@ std::vector<std::string> ExportFrameworks() {
   return names;
 }
 
+std::vector<std::string> FlagFrameworks() {
+  std::vector<std::string> names;
+  for (const Exporter& exporter : kExporters) {
+    if (!exporter.has_files) names.emplace_back(exporter.framework);
+  }
+  return names;
+}
+
 void AddExports(const Problem& problem, StudyResult& result) {
-  std::vector<const Exporter*> wanted = {FindExporter(kMegatronCore)};
-  const Exporter* own = FindExporter(problem.workload.framework_name);
-  if (own != nullptr && own != wanted.front()) wanted.push_back(own);
-  for (const Exporter* exporter : wanted) {
-    for (RankedPlan& ranked : result.plans) {
-      AddExport(*exporter, problem, ranked, result.warnings);
-    }
-    for (ParetoPoint& point : result.pareto_front) {
-      AddExport(*exporter, problem, point.plan, result.warnings);
-    }
-    if (result.model_optimum.has_value()) {
-      AddExport(*exporter, problem, *result.model_optimum, result.warnings);
-    }
-    if (result.baseline.has_value()) {
-      AddExport(*exporter, problem, *result.baseline, result.warnings);
-    }
+  const std::string& framework = problem.workload.framework_name;
+  const Exporter* exporter = FindExporter(framework);
+  if (exporter == nullptr) {
+    Warn(fmt::format("no launch configuration for framework {}, for which there is no exporter: "
+                     "set up the plans by hand, or name one of {}",
+                     framework, fmt::join(ExportFrameworks(), ", ")),
+         result.warnings);
+    return;
+  }
+  for (RankedPlan& ranked : result.plans) {
+    AddExport(*exporter, problem, ranked, result.warnings);
+  }
+  for (ParetoPoint& point : result.pareto_front) {
+    AddExport(*exporter, problem, point.plan, result.warnings);
+  }
+  if (result.model_optimum.has_value()) {
+    AddExport(*exporter, problem, *result.model_optimum, result.warnings);
+  }
+  if (result.baseline.has_value()) {
+    AddExport(*exporter, problem, *result.baseline, result.warnings);
   }
 }
 

@@ -1,24 +1,42 @@
-#include "server/tuner/export/megatron_core.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "estimator/terms/sharding.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
-#include "search_space/spec/plan_fields.h"
 #include "search_space/spec/workload.h"
+#include "server/tuner/export/command_line.h"
+#include "server/tuner/export/exporters.h"
+#include "server/tuner/export/flag_list.h"
+#include "server/tuner/export/megatron_flags.h"
+#include "server/tuner/question/launch_config.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {
 
-void AddTensorParallel(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+// Returns true for 0.12 and 0.13, which call Megatron FSDP --use-custom-fsdp.
+bool HasCustomFsdp(const std::string& version) {
+  return version.starts_with("0.12") || version.starts_with("0.13");
+}
+
+void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  const bool is_custom =
+      problem.profile.name == "megatron-core" && HasCustomFsdp(problem.workload.framework_version);
+  flags.Add("--use-distributed-optimizer");
+  flags.Add(is_custom ? "--use-custom-fsdp" : "--use-megatron-fsdp");
+  flags.Add("--data-parallel-sharding-strategy",
+            plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+  // According to validate_args, Megatron FSDP writes no other format. The custom FSDP of older
+  // versions does not know this format.
+  if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");
+}
+
+}  // namespace
+
+void AddMegatronTensorFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   flags.Add("--tensor-model-parallel-size", plan.tensor_parallel);
   // validate_args disables it if there is nothing to split.
   const bool is_sequence_parallel = plan.sequence_parallel && plan.tensor_parallel > 1;
@@ -32,7 +50,7 @@ void AddTensorParallel(const Problem& problem, const ParallelPlan& plan, FlagLis
   }
 }
 
-void AddContextParallel(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+void AddMegatronContextFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   flags.Add("--context-parallel-size", plan.context_parallel);
   if (plan.context_parallel == 1) return;
   switch (plan.context_parallel_kind) {
@@ -63,7 +81,7 @@ void AddContextParallel(const Problem& problem, const ParallelPlan& plan, FlagLi
   }
 }
 
-void AddExpertParallel(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+void AddMegatronExpertFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   if (!problem.model.moe.has_value()) return;
   flags.Add("--expert-model-parallel-size", plan.expert_parallel);
   flags.Add("--expert-tensor-parallel-size", plan.expert_tensor_parallel);
@@ -84,24 +102,7 @@ void AddExpertParallel(const Problem& problem, const ParallelPlan& plan, FlagLis
   }
 }
 
-// Returns true for 0.12 and 0.13, which call Megatron FSDP --use-custom-fsdp.
-bool HasCustomFsdp(const std::string& version) {
-  return version.starts_with("0.12") || version.starts_with("0.13");
-}
-
-void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
-  const bool is_custom =
-      problem.profile.name == "megatron-core" && HasCustomFsdp(problem.workload.framework_version);
-  flags.Add("--use-distributed-optimizer");
-  flags.Add(is_custom ? "--use-custom-fsdp" : "--use-megatron-fsdp");
-  flags.Add("--data-parallel-sharding-strategy",
-            plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
-  // According to validate_args, Megatron FSDP writes no other format. The custom FSDP of older
-  // versions does not know this format.
-  if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");
-}
-
-void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+void AddMegatronShardingFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   const Overlap& overlap = problem.workload.overlap;
   if (plan.zero_stage == 1) flags.Add("--use-distributed-optimizer");
   if (plan.zero_stage >= 2) AddFullSharding(problem, plan, flags);
@@ -147,7 +148,7 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
 
 // Adds offload by layers. Offload by modules (--fine-grained-activation-offloading) is a different
 // feature.
-void AddActivationOffload(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+void AddMegatronOffloadFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   if (plan.activation_offload_ratio == 0) return;
   if (plan.pipeline_parallel > 1 || plan.recompute.granularity != RecomputeGranularity::kNone) {
     flags.Refuse("plan.activation_offload_ratio",
@@ -161,47 +162,32 @@ void AddActivationOffload(const Problem& problem, const ParallelPlan& plan, Flag
   if (layers > 0) flags.Add("--cpu-offloading-num-layers", layers);
 }
 
-// Fields added to plans later that this exporter handles.
-constexpr std::string_view kKnownLaterFields[] = {"whole_weights_ratio"};
-
-// Refuses other fields that are added to plans later, so that none is dropped silently.
-void RefuseUnknownFields(const ParallelPlan& plan, FlagList& flags) {
-  ForEachRow(kPlanFields, [&](const auto& field) {
-    if (field.facts.default_is_written != DefaultIsWritten::kNowhere) return;
-    const std::string_view name = field.facts.name;
-    const bool is_known = std::ranges::find(kKnownLaterFields, name) != std::end(kKnownLaterFields);
-    if (is_known || plan.*field.member == DefaultOf(field)) return;
-    flags.Refuse(fmt::format("plan.{}", name), "stated; this exporter has no flag for it");
-  });
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> ExportMegatronCore(const Problem& problem, const ParallelPlan& plan) {
-  FlagList flags;
-  if (!plan.stages.empty()) {
-    flags.Refuse(
-        "plan.stages",
-        fmt::format("{} stages of their own shape; Megatron-Core gives all stages the same "
-                    "tensor, data and context parallelism",
-                    plan.stages.size()));
-    return std::move(flags).Text();
-  }
-  AddTensorParallel(problem, plan, flags);
-  AddMegatronPipelineFlags(problem, plan, flags);
-  AddContextParallel(problem, plan, flags);
-  AddExpertParallel(problem, plan, flags);
+void AddMegatronBatchFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   flags.Add("--micro-batch-size", plan.micro_batch_size);
   flags.Add("--global-batch-size", problem.workload.global_batch_size);
-  AddSharding(problem, plan, flags);
+}
+
+LaunchConfig ExportMegatronCore(const Problem& problem, const ParallelPlan& plan,
+                                Refusals& refusals) {
+  FlagList flags(refusals);
+  AddMegatronTensorFlags(problem, plan, flags);
+  AddMegatronPipelineFlags(problem, plan, flags);
+  AddMegatronContextFlags(problem, plan, flags);
+  AddMegatronExpertFlags(problem, plan, flags);
+  AddMegatronBatchFlags(problem, plan, flags);
+  AddMegatronShardingFlags(problem, plan, flags);
   AddMegatronRecomputeFlags(problem, plan, flags);
-  AddActivationOffload(problem, plan, flags);
-  RefuseUnknownFields(plan, flags);
+  AddMegatronOffloadFlags(problem, plan, flags);
   AddMegatronModelFlags(problem.model, problem.workload, flags);
-  flags.Add("--seq-length", problem.workload.sequence_length);
-  flags.Add("--max-position-embeddings", problem.workload.sequence_length);
-  AddMegatronKernelFlags(problem, flags);
-  return std::move(flags).Text();
+  AddMegatronSequenceFlags(problem.workload, flags);
+  AddMegatronPrecisionFlags(problem.workload, flags);
+  AddMegatronOptimizerFlags(problem.workload, flags);
+  AddMegatronAttentionFlags(problem.workload, flags);
+  AddMegatronFusionFlags(problem.workload, flags);
+  return {.text = flags.Text(),
+          .versions = "0.12 to 0.14",
+          .command = TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
+          .left_out = MegatronLeftOut(problem.model)};
 }
 
 }  // namespace meshwright

@@ -3,8 +3,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/flag_list.h"
-#include "server/tuner/export/megatron_core.h"
-#include "server/tuner/question/problem.h"
+#include "server/tuner/export/megatron_flags.h"
 
 namespace meshwright {
 namespace {
@@ -70,7 +69,15 @@ void AddGradientDtype(const Workload& workload, FlagList& flags) {
                            Word(workload.gradient_dtype), Word(workload.precision)));
 }
 
-void AddAttentionKernel(AttentionKernel kernel, FlagList& flags) {
+}  // namespace
+
+void AddMegatronPrecisionFlags(const Workload& workload, FlagList& flags) {
+  AddPrecision(workload, flags);
+  AddGradientDtype(workload, flags);
+}
+
+void AddMegatronAttentionFlags(const Workload& workload, FlagList& flags) {
+  const AttentionKernel kernel = workload.attention_kernel;
   switch (kernel) {
     case AttentionKernel::kUnfused:
       flags.Add("--attention-backend", "unfused");
@@ -96,7 +103,8 @@ void AddAttentionKernel(AttentionKernel kernel, FlagList& flags) {
   }
 }
 
-void AddOptimizer(Optimizer optimizer, FlagList& flags) {
+void AddMegatronOptimizerFlags(const Workload& workload, FlagList& flags) {
+  const Optimizer optimizer = workload.optimizer;
   if (optimizer == Optimizer::kAdam8bit) {
     flags.Refuse("workload.optimizer", "adam8bit; Megatron-Core has adam and sgd");
     return;
@@ -104,14 +112,7 @@ void AddOptimizer(Optimizer optimizer, FlagList& flags) {
   flags.Add("--optimizer", Word(optimizer));
 }
 
-}  // namespace
-
-void AddMegatronKernelFlags(const Problem& problem, FlagList& flags) {
-  const Workload& workload = problem.workload;
-  AddPrecision(workload, flags);
-  AddGradientDtype(workload, flags);
-  AddOptimizer(workload.optimizer, flags);
-  AddAttentionKernel(workload.attention_kernel, flags);
+void AddMegatronFusionFlags(const Workload& workload, FlagList& flags) {
   if (workload.norm_kernel == KernelFusion::kUnfused) {
     flags.Refuse("workload.norm_kernel",
                  "unfused; the norms of Megatron-Core's layers are fused and no flag changes it");

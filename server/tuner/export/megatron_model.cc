@@ -4,7 +4,7 @@
 #include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/flag_list.h"
-#include "server/tuner/export/megatron_core.h"
+#include "server/tuner/export/megatron_flags.h"
 
 namespace meshwright {
 namespace {
@@ -31,7 +31,8 @@ void AddAttention(const ModelSpec& model, FlagList& flags) {
 }
 
 void AddFeedForward(const ModelSpec& model, FlagList& flags) {
-  flags.Add("--ffn-hidden-size", model.ffn_hidden_size);
+  // A model whose layers all have experts has no size of a dense layer.
+  if (model.ffn_hidden_size > 0) flags.Add("--ffn-hidden-size", model.ffn_hidden_size);
   switch (model.mlp) {
     case MlpKind::kGelu:
       return;  // the default
@@ -108,6 +109,46 @@ void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, Fla
                                model.mtp_layer_count));
     }
   }
+}
+
+void AddMegatronSequenceFlags(const Workload& workload, FlagList& flags) {
+  flags.Add("--seq-length", workload.sequence_length);
+  flags.Add("--max-position-embeddings", workload.sequence_length);
+}
+
+std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
+  std::vector<std::string> left_out = {
+      "data and tokenizer: --data-path, --tokenizer-type, --tokenizer-model",
+      "length and learning rate: --train-iters, --lr, --min-lr, --lr-decay-style, "
+      "--lr-warmup-iters, --weight-decay, --clip-grad",
+      "checkpoints: --save, --load, --save-interval",
+      "of the model: --norm-epsilon, --init-method-std"};
+  if (model.norm == NormKind::kLayernorm) {
+    left_out.emplace_back("of the model: --position-embedding-type, and --rotary-base with rope");
+  } else {
+    left_out.emplace_back("of the model: --rotary-base, and --use-rope-scaling if it has one");
+  }
+  if (model.mla.has_value()) {
+    left_out.emplace_back(
+        "of the model: --qk-layernorm, --rope-type, --rotary-scaling-factor, --mscale, "
+        "--mscale-all-dim");
+  } else {
+    left_out.emplace_back(
+        "of the model, if it has them: --add-qkv-bias (biases of queries, keys and values), "
+        "--qk-layernorm (norms of queries and keys)");
+  }
+  if (model.moe.has_value()) {
+    left_out.emplace_back(
+        "of the router: --moe-router-score-function, --moe-router-load-balancing-type, "
+        "--moe-aux-loss-coeff, --moe-router-topk-scaling-factor, --moe-router-num-groups, "
+        "--moe-router-group-topk, --moe-router-enable-expert-bias, --moe-router-bias-update-rate");
+    left_out.emplace_back(
+        "of the experts: --moe-expert-capacity-factor (no token is dropped without it)");
+  }
+  if (model.mtp_layer_count > 0) {
+    left_out.emplace_back("of multi-token prediction: --mtp-loss-scaling-factor");
+  }
+  return left_out;
 }
 
 }  // namespace meshwright

@@ -11,7 +11,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/flag_list.h"
-#include "server/tuner/export/megatron_core.h"
+#include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
@@ -133,24 +133,6 @@ bool IsOneCount(const std::vector<int>& counts, const std::vector<int>& layers, 
   return true;
 }
 
-void AddFull(const ParallelPlan& plan, const std::vector<int>& layers, FlagList& flags) {
-  const std::vector<int>& counts = plan.recompute.layer_counts;
-  const bool is_every_layer = counts.empty() || counts == layers;
-  const int chunks = plan.virtual_pipeline;
-  const int most = is_every_layer ? 0 : *std::ranges::max_element(counts);
-  if (!is_every_layer && !IsOneCount(counts, layers, chunks, most / chunks)) {
-    flags.Refuse(
-        "plan.recompute.layer_counts",
-        fmt::format("[{}] with {} virtual stages each; Megatron-Core recomputes one number "
-                    "of layers in every virtual stage",
-                    fmt::join(counts, ", "), chunks));
-    return;
-  }
-  flags.Add("--recompute-granularity", "full");
-  flags.Add("--recompute-method", is_every_layer ? "uniform" : "block");
-  flags.Add("--recompute-num-layers", is_every_layer ? 1 : most / chunks);
-}
-
 bool MixesRecomputation(const ParallelPlan& plan) {
   return std::ranges::any_of(plan.recompute.selective_layer_counts, [](int c) { return c > 0; });
 }
@@ -199,6 +181,26 @@ void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, 
   }
 }
 
+void AddMegatronFullRecomputeFlags(const Problem& problem, const ParallelPlan& plan,
+                                   FlagList& flags) {
+  const std::vector<int> layers = StageLayers(problem, plan);
+  const std::vector<int>& counts = plan.recompute.layer_counts;
+  const bool is_every_layer = counts.empty() || counts == layers;
+  const int chunks = plan.virtual_pipeline;
+  const int most = is_every_layer ? 0 : *std::ranges::max_element(counts);
+  if (!is_every_layer && !IsOneCount(counts, layers, chunks, most / chunks)) {
+    flags.Refuse(
+        "plan.recompute.layer_counts",
+        fmt::format("[{}] with {} virtual stages each; Megatron-Core recomputes one number "
+                    "of layers in every virtual stage",
+                    fmt::join(counts, ", "), chunks));
+    return;
+  }
+  flags.Add("--recompute-granularity", "full");
+  flags.Add("--recompute-method", is_every_layer ? "uniform" : "block");
+  flags.Add("--recompute-num-layers", is_every_layer ? 1 : most / chunks);
+}
+
 void AddMegatronRecomputeFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   const std::vector<int> layers = StageLayers(problem, plan);
   const std::vector<int>& counts = plan.recompute.layer_counts;
@@ -222,7 +224,7 @@ void AddMegatronRecomputeFlags(const Problem& problem, const ParallelPlan& plan,
       AddSelective(problem, plan, flags);
       return;
     case RecomputeGranularity::kFull:
-      AddFull(plan, layers, flags);
+      AddMegatronFullRecomputeFlags(problem, plan, flags);
       return;
   }
 }

@@ -12,6 +12,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/trial.h"
 
 namespace meshwright {
@@ -30,7 +31,7 @@ struct RankedPlan {
   ParallelPlan plan = {};
   std::optional<Precision> precision = {};  // set if the question leaves it open
   Estimate estimate = {};
-  std::map<std::string, std::string> exports = {};  // framework -> launch flags
+  std::map<std::string, LaunchConfig> exports = {};  // by framework
   // The number of other plans with the same tensor, pipeline and context parallelism and
   // micro-batch that cannot be told apart from it, and the fields in which they differ from it.
   int like_count = 0;

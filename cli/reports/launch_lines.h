@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "meshwright/v1/service.pb.h"
+
+namespace meshwright {
+
+// Shows people the text of a plan's export with the command that starts it. The framework has an
+// export.
+std::string ExportText(const v1::RankedPlan& ranked, const std::string& framework);
+
+// Returns the versions of the framework that an export is for and everything that it does not say,
+// in lines. Empty if the answer is of a server that sends no such facts.
+std::string LaunchNotes(const v1::RankedPlan& ranked, const std::string& framework);
+
+}  // namespace meshwright
