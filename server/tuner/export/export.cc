@@ -26,6 +26,18 @@ struct Exporter {
 // Each framework has a file and a row here.
 constexpr std::array kExporters = {
     Exporter{"megatron-core", "megatron-core", ExportMegatronCore, false},
+    Exporter{"megatron-lm", "megatron-lm", ExportMegatronLm, false},
+    Exporter{"megatron-deepspeed", "megatron-deepspeed", ExportMegatronDeepSpeed},
+    Exporter{"flagscale", "flagscale", ExportFlagScale},
+    Exporter{"mindspeed", "mindspeed", ExportMindSpeed, false},
+    Exporter{"torchtitan", "torchtitan", ExportTorchtitan},
+    Exporter{"pytorch-fsdp", "pytorch-fsdp", ExportPyTorchFsdp},
+    Exporter{"deepspeed", "deepspeed", ExportDeepSpeed},
+    Exporter{"nanotron", "nanotron", ExportNanotron},
+    Exporter{"paddle", "paddle", ExportPaddle},
+    Exporter{"maxtext", "maxtext", ExportMaxText},
+    Exporter{"megatron-bridge", "megatron-core", ExportMegatronBridge},
+    Exporter{"nemo", "megatron-core", ExportNemo, false},
 };
 
 const Exporter* FindExporter(std::string_view framework) {

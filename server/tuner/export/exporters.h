@@ -17,4 +17,45 @@ namespace meshwright {
 LaunchConfig ExportMegatronCore(const Problem& problem, const ParallelPlan& plan,
                                 Refusals& refusals);
 
+// Returns a job configuration of torchtitan 0.2 (torchtitan/config/job_config.py).
+LaunchConfig ExportTorchtitan(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Returns a configuration of `accelerate launch` for PyTorch FSDP: accelerate 1.10 and later, with
+// FSDP 2.
+LaunchConfig ExportPyTorchFsdp(const Problem& problem, const ParallelPlan& plan,
+                               Refusals& refusals);
+
+// Returns a configuration of deepspeed.initialize (deepspeed/runtime/config.py).
+LaunchConfig ExportDeepSpeed(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Returns flags of pretrain_gpt.py of Megatron-LM of the years 2021 to 2024, before Megatron-Core
+// had numbers of its own (megatron/arguments.py).
+LaunchConfig ExportMegatronLm(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Returns flags of pretrain_gpt.py of Megatron-DeepSpeed of BigScience (2022) and its file for
+// DeepSpeed.
+LaunchConfig ExportMegatronDeepSpeed(const Problem& problem, const ParallelPlan& plan,
+                                     Refusals& refusals);
+
+// Returns the `train` part of a configuration of FlagScale (flagscale/train), and the experiment
+// that uses it.
+LaunchConfig ExportFlagScale(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Returns flags of pretrain_gpt.py of MindSpeed-LLM (mindspeed_llm/training/arguments.py).
+LaunchConfig ExportMindSpeed(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Returns a configuration of nanotron (src/nanotron/config).
+LaunchConfig ExportNanotron(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Returns the arguments of run_pretrain.py of PaddleNLP (paddlenlp/trainer/training_args.py).
+LaunchConfig ExportPaddle(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Returns a configuration of MaxText, on top of its base.yml.
+LaunchConfig ExportMaxText(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
+// Return the fields of a recipe of Megatron-Bridge and of NeMo 2, which run Megatron-Core.
+LaunchConfig ExportMegatronBridge(const Problem& problem, const ParallelPlan& plan,
+                                  Refusals& refusals);
+LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
 }  // namespace meshwright

@@ -1,0 +1,251 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/export/command_line.h"
+#include "server/tuner/export/config_text.h"
+#include "server/tuner/export/exporters.h"
+#include "server/tuner/export/flag_list.h"
+#include "server/tuner/export/megatron_flags.h"
+#include "server/tuner/export/plan_words.h"
+#include "server/tuner/export/refusals.h"
+#include "server/tuner/question/launch_config.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A flag of Megatron-LM and the field of a configuration that stands for it. A path beginning with
+// "model." is of the model, "ddp." of DistributedDataParallelConfig, and so on.
+struct Field {
+  std::string_view flag = {};
+  std::string_view bridge = {};  // of a ConfigContainer of Megatron-Bridge
+  std::string_view nemo = {};    // of a recipe of NeMo 2; empty: there is none
+  std::string_view source = {};  // the field of the question that asks for it, if NeMo has none
+};
+
+constexpr std::array kFields = {
+    Field{"--tensor-model-parallel-size", "model.tensor_model_parallel_size",
+          "trainer.strategy.tensor_model_parallel_size"},
+    Field{"--sequence-parallel", "model.sequence_parallel", "trainer.strategy.sequence_parallel"},
+    Field{"--pipeline-model-parallel-size", "model.pipeline_model_parallel_size",
+          "trainer.strategy.pipeline_model_parallel_size"},
+    Field{"--num-virtual-stages-per-pipeline-rank", "model.virtual_pipeline_model_parallel_size",
+          "trainer.strategy.virtual_pipeline_model_parallel_size"},
+    Field{"--decoder-first-pipeline-num-layers", "model.num_layers_in_first_pipeline_stage",
+          "trainer.strategy.num_layers_in_first_pipeline_stage"},
+    Field{"--decoder-last-pipeline-num-layers", "model.num_layers_in_last_pipeline_stage",
+          "trainer.strategy.num_layers_in_last_pipeline_stage"},
+    Field{"--account-for-embedding-in-pipeline-split",
+          "model.account_for_embedding_in_pipeline_split",
+          "trainer.strategy.account_for_embedding_in_pipeline_split"},
+    Field{"--account-for-loss-in-pipeline-split", "model.account_for_loss_in_pipeline_split",
+          "trainer.strategy.account_for_loss_in_pipeline_split"},
+    Field{"--pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout",
+          "trainer.strategy.pipeline_model_parallel_layout"},
+    // A switch that is off: SettingOf.
+    Field{"--no-overlap-p2p-communication", "model.overlap_p2p_comm",
+          "model.config.overlap_p2p_comm"},
+    Field{"--context-parallel-size", "model.context_parallel_size",
+          "trainer.strategy.context_parallel_size"},
+    Field{"--cp-comm-type", "model.cp_comm_type", "model.config.cp_comm_type"},
+    Field{"--hierarchical-context-parallel-sizes", "model.hierarchical_context_parallel_sizes", "",
+          "plan.context_parallel_kind"},
+    Field{"--expert-model-parallel-size", "model.expert_model_parallel_size",
+          "trainer.strategy.expert_model_parallel_size"},
+    Field{"--expert-tensor-parallel-size", "model.expert_tensor_parallel_size",
+          "trainer.strategy.expert_tensor_parallel_size"},
+    Field{"--moe-token-dispatcher-type", "model.moe_token_dispatcher_type",
+          "model.config.moe_token_dispatcher_type"},
+    Field{"--micro-batch-size", "train.micro_batch_size", "data.micro_batch_size"},
+    Field{"--global-batch-size", "train.global_batch_size", "data.global_batch_size"},
+    Field{"--use-distributed-optimizer", "ddp.use_distributed_optimizer",
+          "trainer.strategy.ddp.use_distributed_optimizer"},
+    Field{"--use-megatron-fsdp", "ddp.use_megatron_fsdp", "", "plan.zero_stage"},
+    Field{"--data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy", "",
+          "plan.zero_stage"},
+    Field{"--ckpt-format", "checkpoint.ckpt_format", "", "plan.zero_stage"},
+    Field{"--num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances",
+          "trainer.strategy.num_distributed_optimizer_instances"},
+    Field{"--overlap-grad-reduce", "ddp.overlap_grad_reduce",
+          "trainer.strategy.ddp.overlap_grad_reduce"},
+    Field{"--overlap-param-gather", "ddp.overlap_param_gather",
+          "trainer.strategy.ddp.overlap_param_gather"},
+    Field{"--tp-comm-overlap", "comm_overlap.tp_comm_overlap", "",
+          "workload.overlap.tensor_parallel"},
+    Field{"--use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping",
+          "trainer.strategy.use_tp_pp_dp_mapping"},
+    Field{"--optimizer-cpu-offload", "optimizer.optimizer_cpu_offload",
+          "optim.config.optimizer_cpu_offload"},
+    Field{"--optimizer-offload-fraction", "optimizer.optimizer_offload_fraction",
+          "optim.config.optimizer_offload_fraction"},
+    Field{"--use-precision-aware-optimizer", "optimizer.use_precision_aware_optimizer",
+          "optim.config.use_precision_aware_optimizer"},
+    Field{"--recompute-granularity", "model.recompute_granularity",
+          "model.config.recompute_granularity"},
+    Field{"--recompute-method", "model.recompute_method", "model.config.recompute_method"},
+    Field{"--recompute-num-layers", "model.recompute_num_layers",
+          "model.config.recompute_num_layers"},
+    Field{"--recompute-modules", "model.recompute_modules", "model.config.recompute_modules"},
+    Field{"--seq-length", "model.seq_length", "data.seq_length"},
+    Field{"--attention-backend", "model.attention_backend", "model.config.attention_backend"},
+    Field{"--cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion",
+          "model.config.cross_entropy_loss_fusion"},
+    Field{"--attention-dropout", "model.attention_dropout", "model.config.attention_dropout"},
+    Field{"--hidden-dropout", "model.hidden_dropout", "model.config.hidden_dropout"},
+};
+
+const Field* FindField(std::string_view flag) {
+  for (const Field& field : kFields) {
+    if (field.flag == flag) return &field;
+  }
+  return nullptr;
+}
+
+// Returns the value of a flag's field, which for a flag that switches something off is false.
+Json SettingOf(const Flag& flag) {
+  return flag.name.starts_with("--no-") ? Json(false) : ValueOf(flag);
+}
+
+// Returns the flags of the plan. The sizes of the model are those of a recipe.
+FlagList PlanFlags(const Problem& problem, const ParallelPlan& plan, Refusals& refusals) {
+  FlagList flags(refusals);
+  AddMegatronTensorFlags(problem, plan, flags);
+  AddMegatronPipelineFlags(problem, plan, flags);
+  AddMegatronContextFlags(problem, plan, flags);
+  AddMegatronExpertFlags(problem, plan, flags);
+  AddMegatronBatchFlags(problem, plan, flags);
+  AddMegatronShardingFlags(problem, plan, flags);
+  AddMegatronRecomputeFlags(problem, plan, flags);
+  AddMegatronOffloadFlags(problem, plan, flags);
+  flags.Add("--seq-length", problem.workload.sequence_length);
+  AddMegatronAttentionFlags(problem.workload, flags);
+  AddMegatronFusionFlags(problem.workload, flags);
+  return flags;
+}
+
+// Returns the name of Megatron-Bridge's and NeMo's settings of mixed precision.
+std::string MixedPrecision(const Workload& workload, Refusals& refusals) {
+  if (workload.precision == Precision::kBf16) return "bf16_mixed";
+  if (workload.precision == Precision::kFp16) return "fp16_mixed";
+  if (workload.precision == Precision::kFp32) {
+    refusals.Refuse("workload.precision", "fp32; recipes have mixed precision");
+    return "";
+  }
+  switch (workload.fp8_recipe) {
+    case Fp8Recipe::kTensorwise:
+      return "bf16_with_fp8_current_scaling_mixed";
+    case Fp8Recipe::kDelayed:
+      return "bf16_with_fp8_delayed_scaling_mixed";
+    case Fp8Recipe::kBlockwise:
+      return "bf16_with_fp8_subchannel_scaling_mixed";
+    case Fp8Recipe::kMxfp8:
+      return "bf16_with_mxfp8_mixed";
+    case Fp8Recipe::kRowwise:
+      break;
+  }
+  refusals.Refuse("workload.fp8_recipe",
+                  "rowwise; recipes have tensorwise, delayed, blockwise "
+                  "and mxfp8");
+  return "";
+}
+
+void CheckOptimizer(const Workload& workload, Refusals& refusals) {
+  if (workload.optimizer == Optimizer::kAdam) return;
+  refusals.Refuse("workload.optimizer",
+                  fmt::format("{}; recipes have adam", Word(workload.optimizer)));
+}
+
+// Flags of the weights' type belong to the settings of mixed precision.
+bool IsOfMixedPrecision(std::string_view flag) {
+  return flag == "--fp8-param-gather" || flag == "--reuse-grad-buf-for-mxfp8-param-ag";
+}
+
+// Sets a value at a path such as "model.seq_length".
+void SetPath(std::string_view path, Json value, Json& config) {
+  Json* node = &config;
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    node = &(*node)[std::string(path.substr(0, dot))];
+    path.remove_prefix(dot + 1);
+  }
+  (*node)[std::string(path)] = std::move(value);
+}
+
+std::vector<std::string> LeftOut(const Problem& problem, std::string_view recipe) {
+  return {fmt::format("{}, whose model has the sizes; the plan is for {}", recipe,
+                      ModelSizes(problem.model)),
+          "other facts of the recipe's model: layernorm_epsilon, rotary_base, rotary scaling, "
+          "add_qkv_bias, qk_layernorm, the router's settings",
+          "data and tokenizer, length, learning rate, checkpoints: those of the recipe"};
+}
+
+}  // namespace
+
+LaunchConfig ExportMegatronBridge(const Problem& problem, const ParallelPlan& plan,
+                                  Refusals& refusals) {
+  const FlagList flags = PlanFlags(problem, plan, refusals);
+  Json config = Json::object();
+  config["mixed_precision"] = MixedPrecision(problem.workload, refusals);
+  CheckOptimizer(problem.workload, refusals);
+  for (const Flag& flag : flags.flags()) {
+    if (IsOfMixedPrecision(flag.name)) continue;
+    const Field* field = FindField(flag.name);
+    if (field == nullptr) {
+      refusals.Refuse("plan",
+                      fmt::format("needs {}; Megatron-Bridge has no field for it here", flag.name));
+      continue;
+    }
+    SetPath(field->bridge, SettingOf(flag), config);
+  }
+  config["ddp"]["grad_reduce_in_fp32"] = problem.workload.gradient_dtype == GradientDtype::kFp32;
+  return {
+      .text = YamlText(config),
+      .file_name = "plan.yaml",
+      .versions = "0.1 to 0.2",
+      .command = TorchrunCommand(JobSizeOf(problem, plan), "pretrain.py --config-file plan.yaml"),
+      .left_out = LeftOut(problem, "the recipe that pretrain.py starts from")};
+}
+
+LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusals& refusals) {
+  const FlagList flags = PlanFlags(problem, plan, refusals);
+  const JobSize size = JobSizeOf(problem, plan);
+  FlagList fields(refusals);
+  const auto add = [&](std::string_view path, const Json& value) {
+    // The command reads Python's words for booleans, and a shell reads it before.
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (value.is_boolean()) text = value.get<bool>() ? "True" : "False";
+    if (text.find_first_of("[|*") != std::string::npos) text = "'" + text + "'";
+    fields.Add(fmt::format("{}={}", path, text));
+  };
+  add("trainer.num_nodes", size.nodes);
+  add("trainer.devices", size.processes_per_node);
+  add("trainer.plugins", MixedPrecision(problem.workload, refusals));
+  CheckOptimizer(problem.workload, refusals);
+  for (const Flag& flag : flags.flags()) {
+    if (IsOfMixedPrecision(flag.name)) continue;
+    const Field* field = FindField(flag.name);
+    if (field == nullptr || field->nemo.empty()) {
+      refusals.Refuse(field == nullptr ? "plan" : field->source,
+                      fmt::format("stated; NeMo's recipes have no field for {}", flag.name));
+      continue;
+    }
+    add(field->nemo, SettingOf(flag));
+  }
+  add("trainer.strategy.ddp.grad_reduce_in_fp32",
+      problem.workload.gradient_dtype == GradientDtype::kFp32);
+  return {.text = fields.Text(),
+          .versions = "2.2 to 2.4",
+          .command = "nemo llm pretrain --factory $RECIPE -y",
+          .left_out = LeftOut(problem, "RECIPE")};
+}
+
+}  // namespace meshwright

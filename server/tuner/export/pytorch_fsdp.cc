@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/export/command_line.h"
+#include "server/tuner/export/config_text.h"
+#include "server/tuner/export/exporters.h"
+#include "server/tuner/export/expressible.h"
+#include "server/tuner/export/plan_words.h"
+#include "server/tuner/export/refusals.h"
+#include "server/tuner/question/launch_config.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr ContextParallelKind kContextKinds[] = {ContextParallelKind::kRing,
+                                                 ContextParallelKind::kAllGather};
+constexpr int kZeroStages[] = {0, 2, 3};
+// The training script recomputes anything but every layer.
+constexpr RecomputeForm kRecompute[] = {RecomputeForm::kNothing, RecomputeForm::kSelective,
+                                        RecomputeForm::kEveryLayer, RecomputeForm::kSomeLayers};
+constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp16, Precision::kFp32};
+constexpr GradientDtype kGradients[] = {GradientDtype::kFp32};
+constexpr Optimizer kOptimizers[] = {Optimizer::kAdam, Optimizer::kAdam8bit, Optimizer::kSgd};
+constexpr AttentionKernel kAttention[] = {AttentionKernel::kUnfused, AttentionKernel::kFlash2,
+                                          AttentionKernel::kFlash3, AttentionKernel::kCudnn};
+constexpr MlpKind kMlps[] = {MlpKind::kGelu, MlpKind::kSwiglu, MlpKind::kGeglu};
+
+// The model is the script's own.
+constexpr Expressible kExpressible = {.framework = "PyTorch FSDP",
+                                      .sequence_parallel = false,
+                                      .pipeline_parallel = false,
+                                      .context_parallel_kinds = kContextKinds,
+                                      .zero_stages = kZeroStages,
+                                      .zero_groups = true,
+                                      .recompute = kRecompute,
+                                      .precisions = kPrecisions,
+                                      .gradient_dtypes = kGradients,
+                                      .optimizers = kOptimizers,
+                                      .attention_kernels = kAttention,
+                                      .always_overlaps_sharding = true,
+                                      .dropout = true,
+                                      .mlps = kMlps,
+                                      .layer_norm = true,
+                                      .experts = true,
+                                      .latent_attention = true,
+                                      .sliding_window = true};
+
+std::string_view PrecisionName(Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+    case Precision::kFp16:
+      return Word(precision);
+    case Precision::kFp8:
+    case Precision::kFp32:
+      break;
+  }
+  return "no";  // fp8 is refused
+}
+
+void SetFsdp(const Problem& problem, const ParallelPlan& plan, Json& config) {
+  if (plan.zero_stage == 0) return;
+  Json& fsdp = config["fsdp_config"];
+  fsdp["fsdp_version"] = 2;
+  fsdp["fsdp_reshard_after_forward"] = plan.zero_stage == 3;
+  fsdp["fsdp_auto_wrap_policy"] = "TRANSFORMER_BASED_WRAP";
+  fsdp["fsdp_activation_checkpointing"] =
+      RecomputeFormOf(problem, plan) == RecomputeForm::kEveryLayer;
+  fsdp["fsdp_cpu_ram_efficient_loading"] = true;
+  fsdp["fsdp_offload_params"] = false;
+  fsdp["fsdp_state_dict_type"] = "SHARDED_STATE_DICT";
+}
+
+void SetParallelism(const ParallelPlan& plan, Json& config, Refusals& refusals) {
+  const std::optional<DataRanks> ranks = DataRanksOf(plan);
+  if (!ranks.has_value()) {
+    refusals.Refuse("plan.zero_group_size",
+                    fmt::format("{}; PyTorch FSDP shards over whole groups of context parallelism",
+                                plan.zero_group_size));
+    return;
+  }
+  if (plan.zero_stage == 0) {
+    if (plan.tensor_parallel * plan.context_parallel > 1) {
+      refusals.Refuse(
+          "plan.zero_stage",
+          "0 with other parallelism; accelerate has tensor and context parallelism with "
+          "sharded weights");
+    }
+    return;
+  }
+  Json& parallelism = config["parallelism_config"];
+  parallelism["parallelism_config_dp_replicate_size"] = ranks->replicas;
+  parallelism["parallelism_config_dp_shard_size"] = ranks->shards;
+  parallelism["parallelism_config_tp_size"] = plan.tensor_parallel;
+  parallelism["parallelism_config_cp_size"] = plan.context_parallel;
+  if (plan.context_parallel == 1) return;
+  parallelism["parallelism_config_cp_comm_strategy"] =
+      plan.context_parallel_kind == ContextParallelKind::kRing ? "alltoall" : "allgather";
+}
+
+std::string_view AttentionName(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kUnfused:
+      return "eager";
+    case AttentionKernel::kFlash2:
+      return "flash_attention_2";
+    case AttentionKernel::kFlash3:
+      return "flash_attention_3";
+    case AttentionKernel::kCudnn:
+    case AttentionKernel::kFusedSoftmax:
+    case AttentionKernel::kFlash1:
+    case AttentionKernel::kVendor:
+      break;
+  }
+  return "sdpa";  // the last three are refused
+}
+
+std::string_view OptimizerName(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kAdam:
+      return "adamw_torch_fused";
+    case Optimizer::kAdam8bit:
+      return "adamw_bnb_8bit";
+    case Optimizer::kSgd:
+      return "sgd";
+  }
+  return "";
+}
+
+// The settings that are the script's; the names are those of transformers.TrainingArguments and of
+// from_pretrained.
+std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& plan) {
+  const Workload& workload = problem.workload;
+  std::vector<std::string> left_out = {
+      fmt::format(
+          "in the script: per_device_train_batch_size = {}, sequences of {} tokens, optim = "
+          "{}, learning_rate, max_steps",
+          plan.micro_batch_size, workload.sequence_length, OptimizerName(workload.optimizer)),
+      "in the script: the model in fp32 with attn_implementation = " +
+          std::string(AttentionName(workload.attention_kernel)) + ": " + ModelSizes(problem.model),
+      "in the script: the model's attention_bias, rope_theta, rope_scaling, rms_norm_eps, norms of "
+      "queries and keys, output_router_logits",
+      "in the script: data, tokenizer, output_dir, save_steps"};
+  const RecomputeForm form = RecomputeFormOf(problem, plan);
+  const bool is_in_file = form == RecomputeForm::kEveryLayer && plan.zero_stage > 0;
+  if (!is_in_file && form != RecomputeForm::kNothing) {
+    left_out.push_back("in the script: apply_activation_checkpointing to " +
+                       RecomputeWords(problem, plan));
+  }
+  if (plan.tensor_parallel > 1) {
+    left_out.emplace_back("in the script: tp_plan = \"auto\" of from_pretrained");
+  }
+  if (workload.cross_entropy_kernel == KernelFusion::kFused) {
+    left_out.emplace_back("in the script: a fused cross entropy (use_liger_kernel)");
+  }
+  if (workload.dropout_ratio > 0) {
+    left_out.push_back(
+        fmt::format("in the script: dropout of {} in the model", workload.dropout_ratio));
+  }
+  return left_out;
+}
+
+}  // namespace
+
+LaunchConfig ExportPyTorchFsdp(const Problem& problem, const ParallelPlan& plan,
+                               Refusals& refusals) {
+  RefuseInexpressible(problem, plan, kExpressible, refusals);
+  const JobSize size = JobSizeOf(problem, plan);
+  Json config = Json::object();
+  config["compute_environment"] = "LOCAL_MACHINE";
+  config["distributed_type"] = plan.zero_stage == 0 ? "MULTI_GPU" : "FSDP";
+  config["mixed_precision"] = PrecisionName(problem.workload.precision);
+  config["num_machines"] = size.nodes;
+  config["num_processes"] = PlanDevices(plan);
+  config["rdzv_backend"] = "c10d";
+  SetFsdp(problem, plan, config);
+  SetParallelism(plan, config, refusals);
+  const int accumulation = MicroBatchCount(plan, problem.workload.global_batch_size);
+  const std::string meeting =
+      size.nodes == 1
+          ? ""
+          : "--machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500 ";
+  return {.text = YamlText(config),
+          .file_name = "plan.yaml",
+          .versions = "2024 (accelerate 1.10 and later, FSDP 2)",
+          .command = fmt::format(
+              "accelerate launch --config_file plan.yaml {}--gradient_accumulation_steps {} "
+              "train.py",
+              meeting, accumulation),
+          .left_out = LeftOut(problem, plan)};
+}
+
+}  // namespace meshwright

@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "estimator/legality/legality.h"
+#include "search_space/base/status.h"
+#include "search_space/space/dimensions.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/export/export.h"
+#include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/problem.h"
+#include "tests/search_space/models.h"
+#include "tests/tuner/export/read_plan.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kPlans = 1000;         // that are exported and read back, for each framework
+constexpr int kRefusedPlans = 1500;  // of each model, whose fields are counted
+constexpr int kAnyStages = 1000;
+constexpr int kMostDraws = 400000;
+
+const Knowledge& KnownFacts() {
+  static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
+  return *knowledge;
+}
+
+Problem ProblemFor(const std::string& framework, const ModelSpec& model) {
+  const std::string profile =
+      framework == "nemo" || framework == "megatron-bridge" ? "megatron-core" : framework;
+  const Question question = {.model = model,
+                             .workload = {.sequence_length = 4096,
+                                          .global_batch_size = 128,
+                                          .overlap = {.gradient_reduce = true,
+                                                      .parameter_gather = true,
+                                                      .pipeline_p2p = true},
+                                          .framework_name = profile},
+                             .cluster = {.name = "c",
+                                         .pools = {{.name = "a",
+                                                    .chip = "nvidia-h100-sxm5-80gb",
+                                                    .node_count = 8,
+                                                    .devices_per_node = 8}}}};
+  auto problem = ResolveProblem(question, KnownFacts());
+  EXPECT_TRUE(problem.ok()) << problem.status();
+  return *std::move(problem);
+}
+
+// Draws a value of each dimension in turn. Returns a plan that may be illegal, or nullopt if it has
+// more than `most_stages`.
+std::optional<ParallelPlan> Draw(const SearchSpace& space, int most_stages,
+                                 std::mt19937_64& random) {
+  ParallelPlan plan = space.Root();
+  for (int i = 0; i < kDimensionCount; ++i) {
+    const auto dimension = static_cast<Dimension>(i);
+    const std::vector<int> values = space.Values(dimension, plan);
+    if (values.empty()) break;
+    space.Set(dimension, values[random() % values.size()], plan);
+    if (plan.pipeline_parallel > most_stages) return std::nullopt;
+  }
+  return plan;
+}
+
+struct RoundTrip {
+  std::string framework;
+  // The fields for which plans are refused that the search may propose.
+  std::set<std::string> refused = {};
+  int most_stages = kAnyStages;  // of plans that the framework can run
+};
+
+void PrintTo(const RoundTrip& trip, std::ostream* out) { *out << trip.framework; }
+
+class RoundTripTest : public testing::TestWithParam<RoundTrip> {
+ protected:
+  // Exports random legal plans of a model until `count` were read back.
+  void Exchange(const ModelSpec& model, int count) {
+    const std::string& framework = GetParam().framework;
+    const Problem problem = ProblemFor(framework, model);
+    const SearchSpace space = SpaceOf(problem);
+    std::mt19937_64 random(7);
+    int done = 0;
+    int counted = 0;
+    const auto is_legal = [&](const ParallelPlan& plan) {
+      return ResolveLaunchedPlan(StatedPlan(plan), problem, "plan").ok();
+    };
+    for (int draw = 0; draw < kMostDraws && done < count; ++draw) {
+      // The check of a plan is slow. Once enough refused plans are counted, it comes last.
+      const bool is_counted = counted < kRefusedPlans;
+      const auto drawn = Draw(space, is_counted ? kAnyStages : GetParam().most_stages, random);
+      if (!drawn.has_value()) continue;
+      const ParallelPlan& plan = *drawn;
+      if (is_counted && !is_legal(plan)) continue;
+      const auto config = ExportPlan(framework, problem, plan);
+      if (!config.ok()) {
+        if (is_counted) CountRefused(config.status());
+        ++counted;
+        continue;
+      }
+      if (!is_counted && !is_legal(plan)) continue;
+      ++done;
+      const ParallelPlan back = ReadPlan(framework, *config, problem);
+      ASSERT_EQ(MakePlanKey(back).text, MakePlanKey(ExpressedPlan(framework, plan, problem)).text)
+          << config->command << "\n"
+          << config->text;
+      EXPECT_THAT(config->command, testing::Not(testing::IsEmpty()));
+      EXPECT_THAT(config->left_out, testing::Not(testing::IsEmpty()));
+    }
+    EXPECT_EQ(done, count) << model.name;
+  }
+
+  void CountRefused(const absl::Status& status) {
+    for (const FieldViolation& field : FieldViolations(status)) ++refused_[field.field];
+    ++refused_plans_;
+  }
+
+  std::map<std::string, int> refused_;
+  int refused_plans_ = 0;
+};
+
+TEST_P(RoundTripTest, GivesThePlanBack) {
+  const bool is_gpt = GetParam().framework == "megatron-deepspeed";
+  const bool has_experts = !is_gpt && GetParam().framework != "nanotron";
+  const int expert_plans = has_experts ? kPlans / 5 : 0;
+  Exchange(is_gpt ? Gpt3_175b() : Llama2_7b(), kPlans - expert_plans);
+  if (HasFatalFailure()) return;
+  Exchange(Mixtral_8x7b(), expert_plans);
+  std::set<std::string> fields;
+  for (const auto& [field, count] : refused_) {
+    fields.insert(field);
+    RecordProperty(field, count);
+  }
+  RecordProperty("refused_plans", refused_plans_);
+  EXPECT_EQ(fields, GetParam().refused) << refused_plans_ << " plans";
+}
+
+// Plans of Megatron-Core and FlagScale that the search proposes are never refused.
+const RoundTrip kTrips[] = {
+    {"megatron-core", {}},
+    {"megatron-lm", {"plan.expert_parallel", "plan.expert_tensor_parallel", "plan.zero_stage"}},
+    {"megatron-deepspeed",
+     {"plan.context_parallel_kind", "plan.recompute", "plan.sequence_parallel"}},
+    {"flagscale", {}},
+    {"mindspeed",
+     {"plan.expert_tensor_parallel", "plan.virtual_pipeline", "plan.zero_group_size",
+      "plan.zero_stage"}},
+    {"megatron-bridge", {}},
+    {"nemo", {"plan.context_parallel_kind", "plan.zero_stage"}},
+    {"nanotron", {"plan.recompute", "plan.zero_stage"}},
+    {"paddle",
+     {"plan.expert_parallel", "plan.expert_tensor_parallel", "plan.pipeline_parallel",
+      "plan.rank_order", "plan.recompute", "plan.zero_group_size",
+      "workload.overlap.gradient_reduce", "workload.overlap.parameter_gather"}},
+    {"maxtext",
+     {"plan.context_parallel_kind", "plan.expert_parallel", "plan.expert_tensor_parallel",
+      "plan.layers_per_stage", "plan.pipeline_parallel", "plan.recompute", "plan.schedule",
+      "plan.zero_group_size", "plan.zero_stage"},
+     1},
+    {"torchtitan",
+     {"plan.expert_parallel", "plan.expert_tensor_parallel", "plan.recompute.layer_counts",
+      "plan.zero_group_size", "plan.zero_stage"}},
+    {"pytorch-fsdp",
+     {"plan.context_parallel_kind", "plan.expert_parallel", "plan.expert_tensor_parallel",
+      "plan.pipeline_parallel", "plan.sequence_parallel", "plan.zero_group_size",
+      "plan.zero_stage"}},
+    {"deepspeed",
+     {"plan.context_parallel", "plan.expert_tensor_parallel", "plan.recompute",
+      "plan.sequence_parallel", "plan.tensor_parallel", "plan.zero_group_size"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, RoundTripTest, testing::ValuesIn(kTrips), [](const auto& c) {
+  std::string name = c.param.framework;
+  for (char& letter : name) {
+    if (letter == '-') letter = '_';
+  }
+  return name;
+});
+
+}  // namespace
+}  // namespace meshwright
