@@ -28,6 +28,8 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
   app.add_option("--chips", flags.chips, "folder with the site's own chip files");
   app.add_option("--cost-models", flags.cost_models,
                  "folder with a JSON manifest for each vendor's cost model");
+  app.add_flag("--verbose", flags.is_verbose,
+               "reports also show the applied defaults, what was pruned and where the time goes");
   const std::map<std::string, OutputForm> forms = {{"table", OutputForm::kTable},
                                                    {"json", OutputForm::kJson}};
   app.add_option("--output", flags.output,

@@ -68,16 +68,20 @@ def data_parallel(asked, plan):
 
 
 def predictions(binary):
-    """Returns {id: {name: number}}: seconds of the step and of each cause, and bytes."""
+    """Returns {id: {name: number}}: seconds of the step and of each cause, and bytes; and the ids of the
+    questions whose plan the framework refuses to run."""
     text = "\n".join(cases(binary)) + "\n"
-    found = {}
+    found, refused = {}, []
     for line in run(binary, "evaluate", "--cases", "-", "--db", "", text=text).splitlines():
         answer = json.loads(line)
+        if "refuses it" in answer.get("error", {}).get("message", ""):
+            refused.append(answer["id"])
+            continue
         if "error" in answer:
             raise SystemExit(f"{answer['id']}: {answer['error']['message']}")
         found[answer["id"]] = {"step": answer["step_time_seconds"], "memory": float(answer["peak_memory_bytes"]),
                                **answer["breakdown_seconds"]}
-    return found
+    return found, refused
 
 
 def read_kept():
@@ -127,13 +131,15 @@ def moved_rows(kept, found):
                f"{percent(most[0][0])} ({most[2].split('/', 2)[2]}, {most[1]})", percent(memory)]
 
 
-def report(kept, found):
+def report(kept, found, refused):
     lines = ["| chip | framework | moved | step time, median | most | peak memory, most |", "|---|---|---|---|---|---|"]
     rows = list(moved_rows(kept, found))
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     if not rows:
         lines = ["Nothing moved."]
-    for words, names in (("New, not compared", without(found, kept)), ("Gone, not compared", without(kept, found))):
+    gone = [name for name in without(kept, found) if name not in refused]
+    for words, names in (("New, not compared", without(found, kept)), ("Gone, not compared", gone),
+                         ("Refused, because the framework does not run the plan", refused)):
         if names:
             text = f"{words} ({len(names)} questions): {', '.join(by_chip(names, kept, found))}."
             lines += ["", *textwrap.wrap(text, 100, break_on_hyphens=False)]
@@ -152,12 +158,12 @@ def by_chip(names, kept, found):
 
 def main():
     args = arguments()
-    found = predictions(args.bin.resolve())
+    found, refused = predictions(args.bin.resolve())
     if args.release:
         keep(args.release, found)
         return 0
     version, kept = read_kept()
-    text = f"Against {version}, {len(found)} questions:\n\n{report(kept, found)}"
+    text = f"Against {version}, {len(found)} questions:\n\n{report(kept, found, refused)}"
     print(text)
     page = PAGE.read_text(encoding="utf-8")
     before, rest = page.split(MARKERS[0])

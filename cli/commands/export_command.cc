@@ -5,11 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "cli/commands/study_command.h"
 #include "cli/input/input_files.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/launch_lines.h"
 #include "cli/reports/print_answer.h"
+#include "meshwright/v1/estimate.pb.h"
+#include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
@@ -18,6 +21,7 @@
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/launch_config.h"
+#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 
@@ -25,8 +29,10 @@ namespace meshwright {
 namespace {
 
 struct ExportOptions {
-  std::string plan = {};
-  std::string framework = {};  // empty: that of the case
+  std::string plan = {};       // path; empty: a plan of `study`
+  std::string study = {};      // id
+  int rank = 1;                // 0: the baseline
+  std::string framework = {};  // empty: that of the case or the study
 };
 
 struct ExportedPlan {
@@ -34,9 +40,44 @@ struct ExportedPlan {
   v1::RankedPlan ranked = {};
 };
 
+// Returns a plan of a study's answer, with the study's question, as a case.
+absl::StatusOr<v1::EvaluateCase> CaseOf(const v1::GetStudyResponse& study, int rank) {
+  const v1::TuneResult& result = study.result();
+  if (result.plans().empty()) {
+    return WithReason(
+        absl::FailedPreconditionError(fmt::format("study {} is {} and has no plans",
+                                                  study.study().id(), study.study().state())),
+        "STUDY_WITHOUT_PLANS");
+  }
+  const int least = result.has_baseline() ? 0 : 1;
+  if (rank < least || rank > result.plans_size()) {
+    return InvalidFields({{.field = "rank",
+                           .description = fmt::format("{}; must be between {} and {}, the plans "
+                                                      "of the study",
+                                                      rank, least, result.plans_size())}});
+  }
+  const v1::RankedPlan& ranked = rank == 0 ? result.baseline() : result.plans(rank - 1);
+  v1::EvaluateCase asked;
+  *asked.mutable_model() = study.question().model();
+  *asked.mutable_workload() = study.question().workload();
+  *asked.mutable_cluster() = study.question().cluster();
+  *asked.mutable_plan() = ranked.plan();
+  if (ranked.has_precision()) asked.mutable_workload()->set_precision(ranked.precision());
+  return asked;
+}
+
+absl::StatusOr<ResolvedCase> ReadAsked(const ExportOptions& options, const Knowledge& knowledge,
+                                       const GlobalFlags& flags) {
+  if (options.study.empty()) return ReadCaseFile(options.plan, knowledge);
+  ASSIGN_OR_RETURN(const v1::GetStudyResponse study, GetStudy(options.study, flags));
+  ASSIGN_OR_RETURN(const v1::EvaluateCase asked, CaseOf(study, options.rank));
+  QuestionResolver resolver(knowledge);
+  return FromWire(asked, resolver);
+}
+
 absl::StatusOr<ExportedPlan> Export(const ExportOptions& options, const GlobalFlags& flags) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const ResolvedCase asked, ReadCaseFile(options.plan, knowledge));
+  ASSIGN_OR_RETURN(const ResolvedCase asked, ReadAsked(options, knowledge, flags));
   const std::string framework =
       options.framework.empty() ? asked.problem->workload.framework_name : options.framework;
   const ParallelPlan& plan = asked.plan.plan;
@@ -55,7 +96,7 @@ void PrintTable(const ExportedPlan& exported) {
   for (const v1::ConfigFile& file : launch.other_files()) {
     PrintNote(fmt::format("\n{}:\n{}", file.name(), file.text()));
   }
-  PrintNote("\n" + LaunchNotes(ranked, exported.framework));
+  PrintNote("\n" + LaunchNotes(ranked, exported.framework, StdoutColumns()));
 }
 
 int RunExport(const ExportOptions& options, const GlobalFlags& flags) {
@@ -75,10 +116,18 @@ void AddExportCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App& command = *app.add_subcommand(
       "export", "print the launch flags or the file of a training framework for one plan");
-  command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin")->required();
+  CLI::Option* const plan =
+      command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin");
+  CLI::Option* const study = command.add_option("--study", options->study,
+                                                "id of a study, of whose answer to take a plan");
+  command
+      .add_option("--rank", options->rank, "the plan's rank in that answer (1); 0: the baseline")
+      ->needs(study);
+  plan->excludes(study);
+  command.require_option();
   command.add_option("--framework", options->framework,
                      "one of " + fmt::format("{}", fmt::join(ExportFrameworks(), ", ")) +
-                         "; without it, the framework of the case");
+                         "; without it, the framework of the case or the study");
   command.callback([options, &program] {
     program.run = [options, &program] { return RunExport(*options, program.flags); };
   });

@@ -65,19 +65,13 @@ int List(const StudyOptions& options, const GlobalFlags& flags) {
   return kExitDone;
 }
 
-absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& id, const GlobalFlags& flags) {
-  if (flags.server.empty()) return GetLocalStudy(flags.store, id);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
-  return client.GetStudy(id);
-}
-
 // Shows the study in whatever state it is. A failed study is no error here: it was found, as asked.
 int Show(const StudyOptions& options, const GlobalFlags& flags) {
   const auto study = GetStudy(options.id, flags);
   if (!study.ok()) return Fail(study.status(), flags.output);
   PrintData(flags.output == OutputForm::kJson
                 ? PrintJson(*study, {.multiline = true}) + "\n"
-                : StudyReport(ForTerminal(*study), {.has_color = StdoutHasColor()}));
+                : StudyReport(ForTerminal(*study), NotesForTerminal(flags.is_verbose)));
   return kExitDone;
 }
 
@@ -179,7 +173,10 @@ int TakeUp(const std::string& id, LeftStudy wanted, const GlobalFlags& flags,
   const auto study = TakeLocalStudy(flags.store, id, wanted, *knowledge);
   if (!study.ok()) return Fail(study.status(), flags.output);
   return action(*study,
-                {.knowledge = *knowledge, .open_model = models->opener(), .store = flags.store},
+                {.knowledge = *knowledge,
+                 .open_model = models->opener(),
+                 .store = flags.store,
+                 .is_verbose = flags.is_verbose},
                 flags.output);
 }
 
@@ -281,6 +278,12 @@ CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
 }
 
 }  // namespace
+
+absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& id, const GlobalFlags& flags) {
+  if (flags.server.empty()) return GetLocalStudy(flags.store, id);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.GetStudy(id);
+}
 
 int ShowStudy(const std::string& id, const GlobalFlags& flags) {
   StudyOptions options;

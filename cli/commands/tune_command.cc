@@ -13,6 +13,7 @@
 #include "cli/program/interrupt.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/print_answer.h"
 #include "cli/reports/progress_line.h"
 #include "cli/reports/study_answer.h"
 #include "cli/reports/tune_report.h"
@@ -52,7 +53,10 @@ int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   const std::string store = options.leaves_no_record ? "" : flags.store;
   const auto study = Begin(*std::move(resolved), *knowledge, store);
   if (!study.ok()) return Fail(study.status(), flags.output);
-  const LocalSite site = {.knowledge = *knowledge, .open_model = models->opener(), .store = store};
+  const LocalSite site = {.knowledge = *knowledge,
+                          .open_model = models->opener(),
+                          .store = store,
+                          .is_verbose = flags.is_verbose};
   return ConcludeLocalStudy(RunLocalStudy(*study, site), site, study->record, flags.output);
 }
 
@@ -87,9 +91,9 @@ int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto answer = AskServer(asked.message, *client);
   if (!answer.ok()) return Fail(answer.status(), flags.output);
-  const ReportNotes notes = {.has_color = StdoutHasColor(),
-                             .recorded = fmt::format("Study {} is kept by the server {}.",
-                                                     answer->study().id(), flags.server)};
+  ReportNotes notes = NotesForTerminal(flags.is_verbose);
+  notes.recorded =
+      fmt::format("Study {} is kept by the server {}.", answer->study().id(), flags.server);
   return PrintAnswer(*answer, notes, flags.output);
 }
 

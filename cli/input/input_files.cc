@@ -185,6 +185,14 @@ void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportReques
   Append(FieldViolations(ImportHuggingFaceConfig(config, "model").status()), out.violations);
 }
 
+// Puts the framework in place of the workload's. A version and facts stay if the name is the same.
+void SetFramework(const std::string& name, v1::TuneRequest& request) {
+  if (name.empty() || request.workload().framework().name() == name) return;
+  v1::Framework& framework = *request.mutable_workload()->mutable_framework();
+  framework.Clear();
+  framework.set_name(name);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
@@ -213,6 +221,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   ReadModelFile(flags.model, out);
   ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
   ReadPartFile("cluster", flags.cluster, *request.mutable_cluster(), out.violations);
+  SetFramework(flags.framework, request);
   if (!flags.baseline.empty()) {
     ReadPartFile("baseline", flags.baseline, *request.mutable_baseline(), out.violations);
   }

@@ -57,8 +57,9 @@ struct TuneFlags {
   std::string model = {};  // paths
   std::string workload = {};
   std::string cluster = {};
-  std::string baseline = {};  // empty: none
-  std::string history = {};   // empty: none
+  std::string framework = {};  // empty: that of the workload
+  std::string baseline = {};   // empty: none
+  std::string history = {};    // empty: none
   std::optional<int> plan_count = {};
   std::optional<double> min_fit_probability = {};
   std::optional<double> tie_probability = {};

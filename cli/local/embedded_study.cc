@@ -9,6 +9,7 @@
 
 #include "cli/program/interrupt.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/print_answer.h"
 #include "cli/reports/progress_line.h"
 #include "cli/reports/study_answer.h"
 #include "cli/reports/tune_report.h"
@@ -111,7 +112,7 @@ int ConcludeLocalStudy(const absl::StatusOr<StudyAnswer>& answer, const LocalSit
   const Ended ended = EndedBy(answer, record, site.knowledge);
   const bool is_kept = !record.id.empty();
   const absl::Status kept = is_kept ? Keep(ended, site) : absl::OkStatus();
-  ReportNotes notes = {.has_color = StdoutHasColor()};
+  ReportNotes notes = NotesForTerminal(site.is_verbose);
   if (is_kept && kept.ok()) {
     notes.recorded = fmt::format("Study {0} is kept in {1} (meshwright history show {0}).",
                                  record.id, site.store);

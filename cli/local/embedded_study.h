@@ -18,7 +18,8 @@ namespace meshwright {
 struct LocalSite {
   const Knowledge& knowledge;
   OpenPlanModel open_model = {};
-  std::string store = {};  // keeps its trials; empty: they are not kept
+  std::string store = {};   // keeps its trials; empty: they are not kept
+  bool is_verbose = false;  // its report says all it knows
 };
 
 // Runs a study and shows a line of progress on stderr. Ctrl-C ends it with the best plan so far.

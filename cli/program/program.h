@@ -18,6 +18,7 @@ struct GlobalFlags {
   std::string chips = {};        // folder of the site's own chip files
   std::string cost_models = {};  // folder of vendors' models; empty: none
   OutputForm output = OutputForm::kTable;
+  bool is_verbose = false;  // reports say all they know
 };
 
 // The command that the command line asked for. A command's parser sets `run`, which returns the

@@ -1,8 +1,10 @@
 #include "cli/program/terminal.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -43,6 +45,20 @@ int Fail(const absl::Status& status, OutputForm output) {
 bool StdoutHasColor() {
   const char* const no_color = std::getenv("NO_COLOR");
   return isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+}
+
+int StdoutColumns() {
+  constexpr int kUsual = 100;
+  constexpr int kLeast = 60;
+  int columns = 0;
+  if (const char* const stated = std::getenv("COLUMNS"); stated != nullptr) {
+    columns = std::atoi(stated);
+  }
+  winsize size = {};
+  if (columns <= 0 && isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    columns = size.ws_col;
+  }
+  return columns <= 0 ? kUsual : std::max(columns, kLeast);
 }
 
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }

@@ -23,4 +23,8 @@ int Fail(const absl::Status& status, OutputForm output);
 bool StdoutHasColor();
 bool StderrIsTerminal();
 
+// Returns the columns of a line for people: those of COLUMNS, else of the terminal, else 100; at
+// least 60.
+int StdoutColumns();
+
 }  // namespace meshwright

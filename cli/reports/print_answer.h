@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/tune_report.h"
 #include "proto/json/json.h"
 #include "proto/json/text_fields.h"
 #include "server/process/exit_code.h"
@@ -17,6 +18,11 @@ template <typename Response>
 Response ForTerminal(Response response) {
   CleanTexts(response);
   return response;
+}
+
+// Returns the notes of a report to the terminal.
+inline ReportNotes NotesForTerminal(bool is_verbose) {
+  return {.has_color = StdoutHasColor(), .columns = StdoutColumns(), .is_verbose = is_verbose};
 }
 
 // Prints a message as JSON, or as `text` shows it to people, or the error; returns the exit code.

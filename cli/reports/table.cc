@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "cli/reports/wrap.h"
 
 namespace meshwright {
 namespace {
 
-std::size_t Width(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;  // not a continuation byte of UTF-8
-  }));
-}
+// The last column is not broken into lines that are shorter.
+constexpr std::size_t kLeastLast = 36;
 
 std::string Line(const std::vector<std::string>& cells, const std::vector<Column>& columns,
                  const std::vector<std::size_t>& widths) {
@@ -26,7 +26,7 @@ std::string Line(const std::vector<std::string>& cells, const std::vector<Column
 
 }  // namespace
 
-std::string Table::Text(std::string_view indent) const {
+std::string Table::Text(std::string_view indent, int columns) const {
   std::vector<std::string> titles;
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -35,10 +35,34 @@ std::string Table::Text(std::string_view indent) const {
     for (const auto& row : rows_) width = std::max(width, Width(row[i]));
     widths.push_back(width);
   }
+  const std::size_t last = widths.size() - 1;
+  std::size_t before = indent.size();
+  for (std::size_t i = 0; i < last; ++i) before += widths[i] + 2;
+  const auto most = static_cast<std::size_t>(columns);
+  const bool fits = columns == 0 || before + widths[last] <= most;
+  const bool is_below = !fits && before + kLeastLast > most;
+  const std::string rest =
+      is_below ? std::string(indent) + kIndent + kIndent : std::string(before, ' ');
+  if (is_below) titles[last].clear();
+
   std::string text;
-  const bool has_titles = std::ranges::any_of(titles, [](const auto& t) { return !t.empty(); });
-  if (has_titles) text.append(indent).append(Line(titles, columns_, widths));
-  for (const auto& row : rows_) text.append(indent).append(Line(row, columns_, widths));
+  const auto add = [&](std::vector<std::string> cells, bool is_title) {
+    std::string broken;
+    if (!fits && !is_title) {
+      const std::string words = std::exchange(cells[last], "");
+      broken = Wrapped(words, columns, rest, rest);
+    }
+    std::string line = std::string(indent) + Line(cells, columns_, widths);
+    if (!broken.empty() && !is_below) {
+      // The first line of the last column continues the line of the others.
+      line.pop_back();
+      line.resize(line.size() + before - Width(line), ' ');
+      broken.erase(0, before);
+    }
+    text += line + broken;
+  };
+  if (std::ranges::any_of(titles, [](const auto& t) { return !t.empty(); })) add(titles, true);
+  for (const auto& row : rows_) add(row, false);
   return text;
 }
 

@@ -18,8 +18,7 @@ struct Column {
 inline constexpr char kIndent[] = "  ";
 
 // Rows of text under titles: columns are as wide as their widest cell, with two spaces between them
-// and none at the end of a line. Widths count code points, because units such as "±" are one column
-// wide.
+// and none at the end of a line.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -28,7 +27,9 @@ class Table {
   void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
   // Returns the table with `indent` before every line. A table without titles has no title line.
-  [[nodiscard]] std::string Text(std::string_view indent) const;
+  // If a line would be longer than `columns`, the last column is broken at its spaces, or has lines
+  // of its own below the others; 0: lines may be of any length.
+  [[nodiscard]] std::string Text(std::string_view indent, int columns = 0) const;
 
  private:
   std::vector<Column> columns_;

@@ -9,109 +9,60 @@
 #include <utility>
 #include <vector>
 
+#include "cli/reports/kinds_table.h"
 #include "cli/reports/launch_lines.h"
 #include "cli/reports/learnt_lines.h"
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
 
 namespace meshwright {
 namespace {
 
 constexpr int kBarWidth = 30;
 
+// Returns an indented item of a list.
+std::string Item(const std::string& text, const ReportNotes& notes) {
+  return Wrapped(text, notes.columns, kIndent, std::string(kIndent) + kIndent);
+}
+
 std::string Heading(const std::string& text, const ReportNotes& notes) {
   return notes.has_color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
 }
 
-// Shows the estimate and its central 80 % under "step time".
-std::string IntervalText(const v1::Estimate& estimate) {
-  return fmt::format("{} ({} .. {})", SecondsText(estimate.step_time_seconds()),
-                     SecondsText(estimate.step_time_low_seconds()),
-                     SecondsText(estimate.step_time_high_seconds()));
-}
-
-std::string FullWords(const v1::RankedPlan& ranked) {
-  const std::string words = PlanWords(ranked.plan());
-  return ranked.has_precision() ? ranked.precision() + " " + words : words;
-}
-
-std::vector<std::string> PlanRow(std::string rank, const v1::RankedPlan& ranked) {
-  const v1::Estimate& e = ranked.estimate();
-  return {std::move(rank),
-          IntervalText(e),
-          CountText(static_cast<std::int64_t>(e.tokens_per_second_per_device())),
-          PercentText(e.model_flops_utilization_ratio()),
-          GibText(e.peak_memory_bytes()),
-          GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
-          ProbabilityText(e.fit_probability_ratio()),
-          ranked.has_fastest_probability_ratio()
-              ? ProbabilityText(ranked.fastest_probability_ratio())
-              : "-",
-          FullWords(ranked)};
-}
-
-// Says which plans a line of the table stands for besides its own.
-std::string LikeLines(const v1::TuneResult& result) {
-  std::string lines;
-  int rank = 0;
-  for (const v1::RankedPlan& ranked : result.plans()) {
-    ++rank;
-    if (ranked.like_count() == 0) continue;
-    std::vector<std::string> ranges;
-    for (const v1::FieldRange& range : ranked.like_ranges()) {
-      ranges.push_back(fmt::format("{} {}", range.field(), range.values()));
-    }
-    lines += fmt::format("{}{}: {} more that cannot be told apart: {}\n", kIndent, rank,
-                         CountText(ranked.like_count()), fmt::join(ranges, ", "));
-  }
-  return lines;
-}
-
-std::string PlanTable(const v1::TuneResult& result) {
-  Table table({{.title = "#", .align = Align::kRight},
-               {.title = "step time (80 % interval)"},
-               {.title = "tokens/s/device", .align = Align::kRight},
-               {.title = "MFU", .align = Align::kRight},
-               {.title = "peak GiB", .align = Align::kRight},
-               {.title = "headroom GiB", .align = Align::kRight},
-               {.title = "fits", .align = Align::kRight},
-               {.title = "fastest", .align = Align::kRight},
-               {.title = "plan"}});
-  int rank = 0;
-  for (const v1::RankedPlan& ranked : result.plans()) {
-    table.AddRow(PlanRow(fmt::format("{}", ++rank), ranked));
-  }
-  if (result.has_baseline()) table.AddRow(PlanRow("baseline", result.baseline()));
-  return table.Text(kIndent) + LikeLines(result);
-}
-
-// Says what to do, and why.
-std::string Verdict(const v1::TuneResult& result) {
+// Says what to do, why, and what it risks.
+std::string Verdict(const v1::TuneResult& result, const ReportNotes& notes) {
   if (result.recommendation().empty()) return "";
-  return fmt::format("{} {}\n",
-                     result.recommendation() == "launch" ? "Launch plan 1." : "Keep your plan.",
-                     result.reason());
+  const bool is_launch = result.recommendation() == "launch";
+  std::string text =
+      fmt::format("{} {}", is_launch ? "Launch plan 1." : "Keep your plan.", result.reason());
+  if (is_launch && !result.plans().empty()) {
+    const v1::Estimate& e = result.plans(0).estimate();
+    text += fmt::format(" One run in ten takes longer than {} a step; it rests on {} figures.",
+                        SecondsText(e.step_time_high_seconds()), e.provenance());
+  }
+  return Wrapped(text, notes.columns);
 }
 
 std::string GainLine(const v1::TuneResult& result) {
   if (result.plans().empty() || !result.has_baseline()) return "";
   const v1::Estimate& base = result.baseline().estimate();
-  if (!base.fits()) return "The baseline does not fit into memory.\n";
+  if (!base.fits()) return "The baseline (0) does not fit into memory.";
   const double best = result.plans(0).estimate().step_time_seconds();
   const double saved = base.step_time_seconds() - best;
   const bool is_advised = !result.recommendation().empty();
   if (is_advised && result.baseline().plan_digest() == result.plans(0).plan_digest()) {
-    return "Plan 1 is the baseline.\n";
+    return "Plan 1 is the baseline (0).";
   }
   if (is_advised && saved <= 0) {
     return fmt::format(
-        "By the model the baseline is {} faster than plan 1, but it fits with a probability of "
-        "{}.\n",
+        "By the model the baseline (0) is {} faster than plan 1, but it fits with a probability of "
+        "{}.",
         PercentText(best / base.step_time_seconds() - 1),
         ProbabilityText(base.fit_probability_ratio()));
   }
-  if (saved <= 0) return "The baseline is the best plan known: keep it.\n";
-  return fmt::format("{:.2f}x the baseline's speed: {} less a step ({}).\n",
+  if (saved <= 0) return "The baseline (0) is the best plan known: keep it.";
+  return fmt::format("Plan 1 has {:.2f}x the speed of the baseline (0): {} less a step ({}).",
                      base.step_time_seconds() / best, SecondsText(saved),
                      PercentText(saved / base.step_time_seconds()));
 }
@@ -132,7 +83,7 @@ std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) 
                   FullWords(point.plan())});
   }
   return Heading("Fastest plans that leave this much of each device's memory free", notes) +
-         table.Text(kIndent);
+         table.Text(kIndent, notes.columns);
 }
 
 // Answers written before repeats existed have no purpose.
@@ -198,13 +149,14 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
     }
     table.AddRow(std::move(cells));
     if (!trial.failure_message().empty()) {
-      remarks += fmt::format("{}trial {}: {}\n", kIndent, number, trial.failure_message());
+      remarks += Item(fmt::format("trial {}: {}", number, trial.failure_message()), notes);
     }
     for (const std::string& reason : trial.suspect_reasons()) {
-      remarks += fmt::format("{}trial {}: its time is doubtful: {}\n", kIndent, number, reason);
+      remarks += Item(fmt::format("trial {}: its time is doubtful: {}", number, reason), notes);
     }
   }
-  return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + remarks;
+  return Heading("Trials, in the order tried", notes) + table.Text(kIndent, notes.columns) +
+         remarks;
 }
 
 // Names the plan that is proven to be the fastest of the space by the model.
@@ -219,7 +171,7 @@ std::string OptimumWords(const v1::TuneResult& result) {
                      FullWords(result.model_optimum()));
 }
 
-std::string SearchLine(const v1::GetStudyResponse& answer) {
+std::string SearchLine(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   if (answer.result().has_trial_summary()) return TrialLine(answer.result());
   const v1::Search& search = answer.result().search();
   std::string text =
@@ -244,7 +196,8 @@ std::string SearchLine(const v1::GetStudyResponse& answer) {
     text += "; the best of these, not proven best of the space";
   }
   const bool has_plans = !answer.result().plans().empty();
-  return text + "\n" + (has_plans ? CostModelLine(answer.result().plans(0).estimate()) : "");
+  const std::string model = has_plans ? CostModelLine(answer.result().plans(0).estimate()) : "";
+  return Wrapped(text, notes.columns) + model;
 }
 
 std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& pruned,
@@ -294,11 +247,13 @@ std::string WinnerBreakdown(const v1::Estimate& estimate, const ReportNotes& not
   return Heading("Where the step of plan 1 goes", notes) +
          BreakdownTable(estimate.breakdown_seconds(), SecondsText) +
          Heading("What fills its busiest device", notes) + MemoryTable(estimate) +
-         fmt::format(
-             "{}peak {} GiB, in use {} GiB of {} GiB; fits with probability {}; {}, {}\n", kIndent,
-             GibText(estimate.peak_memory_bytes()), GibText(estimate.reserved_memory_bytes()),
-             GibText(estimate.memory_capacity_bytes()),
-             PercentText(estimate.fit_probability_ratio()), estimate.tier(), estimate.provenance());
+         Item(fmt::format("peak {} GiB, in use {} GiB of {} GiB; fits with probability {}; {}, {}",
+                          GibText(estimate.peak_memory_bytes()),
+                          GibText(estimate.reserved_memory_bytes()),
+                          GibText(estimate.memory_capacity_bytes()),
+                          PercentText(estimate.fit_probability_ratio()), estimate.tier(),
+                          estimate.provenance()),
+              notes);
 }
 
 std::string DefaultsTable(const v1::TuneResult& result, const ReportNotes& notes) {
@@ -307,7 +262,7 @@ std::string DefaultsTable(const v1::TuneResult& result, const ReportNotes& notes
   for (const v1::AppliedDefault& applied : result.applied_defaults()) {
     table.AddRow({applied.field(), applied.value(), applied.source()});
   }
-  return Heading("Defaults that were applied", notes) + table.Text(kIndent);
+  return Heading("Defaults that were applied", notes) + table.Text(kIndent, notes.columns);
 }
 
 std::string LearntReport(const v1::TuneResult& result, const ReportNotes& notes) {
@@ -317,10 +272,10 @@ std::string LearntReport(const v1::TuneResult& result, const ReportNotes& notes)
 
 std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes) {
   std::string lines;
-  for (const std::string& warning : result.warnings()) lines += kIndent + warning + "\n";
+  for (const std::string& warning : result.warnings()) lines += Item(warning, notes);
   if (!result.plans().empty()) {
     for (const std::string& warning : result.plans(0).estimate().warnings()) {
-      lines += fmt::format("{}plan 1: {}\n", kIndent, warning);
+      lines += Item("plan 1: " + warning, notes);
     }
   }
   return lines.empty() ? "" : Heading("Warnings", notes) + lines;
@@ -333,8 +288,8 @@ std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) 
   std::string text;
   for (const std::string& framework : frameworks) {
     text += Heading(fmt::format("Plan 1 for {}", framework), notes);
-    text += ExportText(winner, framework);
-    const std::string launch_notes = LaunchNotes(winner, framework);
+    text += ExportText(winner, framework, notes.columns);
+    const std::string launch_notes = LaunchNotes(winner, framework, notes.columns);
     if (!launch_notes.empty()) text += "\n" + launch_notes;
   }
   return text;
@@ -350,10 +305,13 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
   std::string text =
       Heading(fmt::format("Nothing fits: {}", Title(answer.study())), notes).substr(1);
   if (infeasible.has_nearest()) {
-    text += fmt::format(
-        "The plan that needs least memory lacks {} GiB a device; {} take most of its memory.\n",
-        GibText(infeasible.missing_bytes()), infeasible.binding_memory_kind());
-    text += Heading("Its memory: " + PlanWords(infeasible.nearest().plan()), notes);
+    text += Wrapped(
+        fmt::format("The plan that needs least memory lacks {} GiB a device; {} take most of its "
+                    "memory.",
+                    GibText(infeasible.missing_bytes()), infeasible.binding_memory_kind()),
+        notes.columns);
+    text += Heading("Its memory", notes);
+    text += Item(PlanWords(infeasible.nearest().plan()), notes);
     text += MemoryTable(infeasible.nearest().estimate());
     text += fmt::format("{}in use {} GiB of {} GiB\n", kIndent,
                         GibText(infeasible.nearest().estimate().reserved_memory_bytes()),
@@ -364,7 +322,7 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
   if (!infeasible.suggestions().empty()) {
     text += Heading("Smallest changes that would fit", notes);
     for (const std::string& suggestion : infeasible.suggestions()) {
-      text += kIndent + suggestion + "\n";
+      text += Item(suggestion, notes);
     }
   }
   std::int64_t pruned = 0;
@@ -372,16 +330,32 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
   return text + PruneTable(infeasible.pruned_count_by_rule(), pruned, notes);
 }
 
+// Shows what only those want to know who ask for it.
+std::string Details(const v1::TuneResult& result, const ReportNotes& notes) {
+  if (!notes.is_verbose) {
+    return "\n" + Wrapped(fmt::format("{} defaults were applied. --verbose shows them, what was "
+                                      "pruned, and where the time and the memory of plan 1 go.",
+                                      result.applied_defaults_size()),
+                          notes.columns);
+  }
+  std::string text;
+  if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
+  return text +
+         PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes) +
+         DefaultsTable(result, notes);
+}
+
 std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
-  text += Verdict(result) + SearchLine(answer) + "\n" + PlanTable(result) + GainLine(result);
+  text +=
+      Verdict(result, notes) + SearchLine(answer, notes) + "\n" + KindsTable(result, notes.columns);
+  const std::string gain = GainLine(result);
+  if (!gain.empty()) text += Wrapped(gain, notes.columns);
   text += ParetoTable(result, notes) + TrialTable(result, notes);
-  text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
-  if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
-  text += LearntReport(result, notes) + DefaultsTable(result, notes) + WarningLines(result, notes);
+  text += LearntReport(result, notes) + WarningLines(result, notes);
   if (!result.plans().empty()) text += ExportLines(result.plans(0), notes);
-  return text;
+  return text + Details(result, notes);
 }
 
 // Shows a study without an answer: it still runs, it failed, or it was cancelled before it found a

@@ -10,12 +10,14 @@ namespace meshwright {
 // Notes that a report adds to the answer.
 struct ReportNotes {
   bool has_color = false;
+  int columns = 100;          // of a line; a text that is to be copied may be longer
+  bool is_verbose = false;    // also shows defaults, what was pruned and where time and memory go
   std::string recorded = {};  // place of the study's record; empty if there is none
 };
 
-// Shows a study to people: the best plans, the gain, pruning, the breakdown of the winner,
-// defaults, warnings and launch flags; or, if nothing fits, what binds and what would help. It uses
-// nothing but `answer`, so that embedded and served studies read alike.
+// Shows a study to people: what to launch and why, the kinds of plans, the gain, warnings and
+// launch flags; or, if nothing fits, what binds and what would help. It uses nothing but `answer`,
+// so that embedded and served studies read alike.
 std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes);
 
 // Shows the time of a step and the memory of its busiest device, the largest part first.

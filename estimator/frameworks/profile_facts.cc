@@ -170,6 +170,7 @@ constexpr WordRow kWordRows[] = {
     {"gradient_wire_dtype", GradientChoice<&FrameworkProfile::gradient_wire_dtype>},
     {"bf16_gradient_dtype", GradientChoice<&FrameworkProfile::bf16_gradient_dtype>},
     {"buckets_have_owners", Flag<&FrameworkProfile::buckets_have_owners>},
+    {"overlaps_only_interleaved_sends", Flag<&FrameworkProfile::overlaps_only_interleaved_sends>},
     {"syncs_chunk_by_chunk", Flag<&FrameworkProfile::syncs_chunk_by_chunk>},
     {"buckets_without_overlap", Flag<&FrameworkProfile::buckets_without_overlap>},
     {"caches_weight_gradients", Flag<&FrameworkProfile::caches_weight_gradients>},

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "estimator/learning/calibration.h"
+#include "estimator/learning/error_sources.h"
 #include "estimator/learning/run_residuals.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/spec/chip.h"
@@ -24,9 +25,11 @@ struct Spread {
 bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
 
 // Returns the spread of an estimate, from the share of each cause in the step and the provenance of
-// the constants behind it: docs/cost_model/intervals.md. `point` is that of the estimate's plan.
+// the constants behind it: docs/cost_model/intervals.md. `crossings` and `point` are those
+// of the estimate's plan.
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
-                const Calibration& calibration, const PlanPoint& point);
+                const NodeCrossings& crossings, const Calibration& calibration,
+                const PlanPoint& point);
 
 // Returns the standard deviation of the logarithm of a plan's memory; it is the same for all plans
 // of a question.

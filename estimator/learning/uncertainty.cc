@@ -4,55 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <numbers>
 #include <random>
 
+#include "estimator/learning/error_sources.h"
 #include "estimator/learning/interval.h"
 #include "estimator/learning/run_residuals.h"
 #include "search_space/spec/cluster.h"
 
 namespace meshwright {
 namespace {
-
-// The standard deviations of a source's relative error, and of that of an exchange across nodes:
-// the likeliest for pairs of measured plans (scripts/fit_uncertainty.py,
-// docs/cost_model/comparisons.md).
-constexpr double kSourceSigma = 0.35;
-constexpr double kAcrossNodesSigma = 0.6;
-
-double SigmaOf(ErrorSource source) {
-  const bool crosses =
-      source == ErrorSource::kExchangeAcrossNodes || source == ErrorSource::kExpertsAcrossNodes;
-  return crosses ? kAcrossNodesSigma : kSourceSigma;
-}
-
-ErrorSource SourceOf(TimeCause cause, bool crosses_nodes) {
-  switch (cause) {
-    case TimeCause::kMatmul:
-    case TimeCause::kAttention:
-    case TimeCause::kMemoryBound:
-    case TimeCause::kVocabulary:
-    case TimeCause::kRecompute:
-    case TimeCause::kOptimizer:
-      return ErrorSource::kKernels;
-    case TimeCause::kTensorParallel:
-    case TimeCause::kContextParallel:
-    case TimeCause::kPipelineP2p:
-    case TimeCause::kDataParallel:
-      return crosses_nodes ? ErrorSource::kExchangeAcrossNodes : ErrorSource::kExchangeInNode;
-    case TimeCause::kExpertParallel:
-      return crosses_nodes ? ErrorSource::kExpertsAcrossNodes : ErrorSource::kExpertsInNode;
-    case TimeCause::kPipelineBubble:
-      return ErrorSource::kBubble;
-    case TimeCause::kHost:
-    case TimeCause::kFixed:
-    case TimeCause::kActivationOffload:
-      return ErrorSource::kHost;
-  }
-  std::abort();
-}
 
 double Square(double x) { return x * x; }
 
@@ -100,7 +62,7 @@ TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const ErrorSource source = SourceOf(static_cast<TimeCause>(i), crossings[i]);
     uncertainty.loads[static_cast<std::size_t>(source)] +=
-        SigmaOf(source) * (estimate.breakdown[i] / estimate.step_time);
+        ErrorSigma(source) * (estimate.breakdown[i] / estimate.step_time);
   }
   if (!calibration.time.points.empty()) {
     uncertainty.plan_variance = calibration.time.plan_variance;

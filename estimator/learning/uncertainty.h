@@ -1,34 +1,18 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "estimator/learning/calibration.h"
+#include "estimator/learning/error_sources.h"
 #include "estimator/learning/run_residuals.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/estimate.h"
 
 namespace meshwright {
-
-// Which causes of a step's time are communication of a group that spans nodes.
-using NodeCrossings = std::bitset<kTimeCauseCount>;
-
-// The sources of a modelled step's error. The relative error in one of them is the same for all
-// plans of a question, whose steps it has different shares of.
-enum class ErrorSource {
-  kKernels,  // computation, repeated or not
-  kExchangeInNode,
-  kExchangeAcrossNodes,
-  kExpertsInNode,  // the exchange of experts
-  kExpertsAcrossNodes,
-  kBubble,
-  kHost,  // launches, fixed work of a step, copies to the host
-};
-inline constexpr std::size_t kErrorSourceCount = 7;
 
 // How far the step times of plans of one question may be from their estimates, so that the errors
 // which two plans share cancel in their ratio (docs/cost_model/comparisons.md).

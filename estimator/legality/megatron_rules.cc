@@ -36,6 +36,12 @@ bool HasUnequalChunks(const Problem& problem, const Plan& plan) {
   return std::ranges::any_of(counted, [&](int count) { return count != most; }) || most % v != 0;
 }
 
+bool HasUnequalVirtualStages(const Problem& problem, const Plan& plan) {
+  const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);
+  return plan.virtual_pipeline > 1 &&
+         std::ranges::any_of(layers, [&](int count) { return count != layers.front(); });
+}
+
 bool HasHalfPrecisionExperts(const Problem& problem, const Plan& plan) {
   return problem.workload.precision == Precision::kFp16 && problem.model.moe.has_value() &&
          plan.expert_parallel > 1;
@@ -67,7 +73,32 @@ bool OffloadsOtherOptimizer(const Problem& problem, const Plan& plan) {
          (plan.zero_stage == 0 || problem.workload.optimizer != Optimizer::kAdam);
 }
 
-bool ShardsGradients(const Problem&, const Plan& plan) { return plan.zero_stage >= 2; }
+// With --moe-tp-extend-ep experts are whole, and the ranks of tensor parallelism share them.
+bool SplitsExpertsUnlikeMindSpeed(const Problem& problem, const Plan& plan) {
+  return SplitsExpertsOtherwise(problem, plan) &&
+         (plan.expert_tensor_parallel != 1 || plan.expert_parallel % plan.tensor_parallel != 0);
+}
+
+bool SpreadsExpertsUnlikeMindSpeed(const Problem& problem, const Plan& plan) {
+  const int shared = SplitsExpertsOtherwise(problem, plan) ? plan.tensor_parallel : 1;
+  const int spread = std::max(1, plan.expert_parallel / shared);
+  return plan.expert_parallel > 1 && plan.data_parallel * plan.context_parallel % spread != 0;
+}
+
+bool SpreadsExpertsBeyondReplicas(const Problem&, const Plan& plan) {
+  return plan.expert_parallel > 1 && plan.data_parallel % plan.expert_parallel != 0;
+}
+
+bool SpreadsExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
+bool SplitsContext(const Problem&, const Plan& plan) { return plan.context_parallel > 1; }
+bool ShardsStates(const Problem&, const Plan& plan) { return plan.zero_stage > 0; }
+bool HasVirtualStages(const Problem&, const Plan& plan) { return plan.virtual_pipeline > 1; }
+
+bool RecomputesByStageAndChunk(const Problem& problem, const Plan& plan) {
+  const std::vector<int>& counts = plan.recompute.layer_counts;
+  return plan.virtual_pipeline > 1 && RecomputesSomeLayers(problem, plan) && !counts.empty() &&
+         std::ranges::any_of(counts, [&](int count) { return count != counts.front(); });
+}
 
 constexpr LegalityRule kMegatronRules[] = {
     {.frameworks = "megatron-core",
@@ -107,13 +138,20 @@ constexpr LegalityRule kMegatronRules[] = {
      .source = "megatron/arguments.py: pipeline-model-parallel size should be greater than 2 with "
                "interleaved schedule",
      .is_broken = &HasTwoInterleavedStages},
-    {.frameworks = "megatron-core flagscale",
+    {.frameworks = kBuiltOnCore,
      .decided_by = Dimension::kSchedule,
      .field = "pipeline_parallel",
      .sentence = "two interleaved stages need overlapped sends (workload.overlap.pipeline_p2p)",
      .source = "megatron/training/arguments.py: pipeline-model-parallel size should be greater "
                "than 2 with interleaved schedule without overlapped p2p communication",
      .is_broken = &HasTwoSynchronousStages},
+    {.frameworks = "mindspeed",
+     .decided_by = Dimension::kFirstStage,
+     .field = "layers_per_stage",
+     .sentence = "with virtual stages all stages must hold equal numbers of layers",
+     .source = "megatron/training/arguments.py, which it runs: --num-layers-per-virtual-pipeline-"
+               "stage",
+     .is_broken = &HasUnequalVirtualStages},
     {.frameworks = "mindspeed",
      .decided_by = Dimension::kFirstStage,
      .field = "virtual_pipeline",
@@ -156,12 +194,102 @@ constexpr LegalityRule kMegatronRules[] = {
      .source = "megatron/arguments.py: Number of layers should be divisible by the "
                "pipeline-model-parallel size",
      .is_broken = &HasUnevenStages},
-    {.frameworks = "megatron-lm",
+    {.frameworks = "megatron-lm mindspeed",
      .decided_by = Dimension::kZeroStage,
      .field = "zero_stage",
      .sentence = "its distributed optimizer shards states only (zero_stage 0 or 1)",
-     .source = "megatron/arguments.py: --use-distributed-optimizer",
+     .source = "megatron/arguments.py, mindspeed_llm/training/arguments.py: "
+               "--use-distributed-optimizer",
      .is_broken = &ShardsGradients},
+    {.frameworks = "megatron-lm",
+     .versions = {.before = "2022"},
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "it has no distributed optimizer before 2022",
+     .source = "megatron/arguments.py of 2021: there is no --use-distributed-optimizer",
+     .is_broken = &ShardsStates},
+    {.frameworks = "megatron-lm",
+     .versions = {.before = "2022"},
+     .decided_by = Dimension::kSequenceParallel,
+     .field = "sequence_parallel",
+     .sentence = "it has no sequence parallelism before 2022",
+     .source = "megatron/arguments.py of 2021: there is no --sequence-parallel",
+     .is_broken = &SplitsSequence},
+    {.frameworks = "megatron-lm",
+     .versions = {.before = "2024"},
+     .decided_by = Dimension::kContextParallel,
+     .field = "context_parallel",
+     .sentence = "it has no context parallelism before 2024",
+     .source = "Megatron-Core's change log of 0.4: context parallelism",
+     .is_broken = &SplitsContext},
+    {.frameworks = "megatron-lm",
+     .versions = {.before = "2024"},
+     .decided_by = Dimension::kExpertParallel,
+     .field = "expert_parallel",
+     .sentence = "it does not spread experts over ranks before 2024",
+     .source = "Megatron-Core's change log of 0.4: expert parallelism",
+     .is_broken = &SpreadsExperts},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kExpertParallel,
+     .field = "expert_parallel",
+     .sentence = "expert parallelism must divide data parallelism",
+     .source = "megatron/core/parallel_state.py: decrease expert_model_parallel_size",
+     .is_broken = &SpreadsExpertsBeyondReplicas},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kExpertTensorParallel,
+     .field = "expert_tensor_parallel",
+     .sentence = "experts are split as the other weights are",
+     .source = "megatron/arguments.py: there is no --expert-tensor-parallel-size",
+     .is_broken = &SplitsExpertsOtherwise,
+     .is_caution = true},
+    {.frameworks = "mindspeed",
+     .decided_by = Dimension::kExpertTensorParallel,
+     .field = "expert_tensor_parallel",
+     .sentence = "experts are split as the other weights are, or whole on ranks that include those "
+                 "of tensor parallelism",
+     .source = "mindspeed: tp_extend_ep.py (--moe-tp-extend-ep)",
+     .is_broken = &SplitsExpertsUnlikeMindSpeed,
+     .is_caution = true},
+    {.frameworks = "mindspeed",
+     .decided_by = Dimension::kExpertTensorParallel,
+     .field = "expert_parallel",
+     .sentence = "expert parallelism must divide data x context parallelism",
+     .source = "mindspeed/core/parallel_state.py",
+     .is_broken = &SpreadsExpertsUnlikeMindSpeed},
+    {.frameworks = "megatron-deepspeed",
+     .versions = {.before = "2023"},
+     .decided_by = Dimension::kSequenceParallel,
+     .field = "sequence_parallel",
+     .sentence = "it has no sequence parallelism",
+     .source = "bigscience-workshop/Megatron-DeepSpeed: megatron/arguments.py",
+     .is_broken = &SplitsSequence},
+    {.frameworks = "megatron-deepspeed",
+     .versions = {.before = "2023"},
+     .decided_by = Dimension::kContextParallel,
+     .field = "context_parallel",
+     .sentence = "it has no context parallelism",
+     .source = "bigscience-workshop/Megatron-DeepSpeed: megatron/arguments.py",
+     .is_broken = &SplitsContext},
+    {.frameworks = "megatron-deepspeed",
+     .versions = {.before = "2023"},
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute",
+     .sentence = "its versions of 2022 recompute whole layers only",
+     .source = "bigscience-workshop/Megatron-DeepSpeed: --checkpoint-activations",
+     .is_broken = &RecomputesPartOfLayers,
+     .is_caution = true},
+    {.frameworks = "megatron-deepspeed",
+     .decided_by = Dimension::kVirtualPipeline,
+     .field = "virtual_pipeline",
+     .sentence = "DeepSpeed's pipeline has no virtual stages",
+     .source = "deepspeed/runtime/pipe/schedule.py: TrainSchedule",
+     .is_broken = &HasVirtualStages},
+    {.frameworks = "flagscale",
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute.layer_counts",
+     .sentence = "stages recompute different numbers of layers without virtual stages only",
+     .source = "FlagScale: --recompute-num-layers-per-stage-micro-batch",
+     .is_broken = &RecomputesByStageAndChunk},
     {.frameworks = "megatron-core flagscale",
      .decided_by = Dimension::kOptimizerOffload,
      .field = "optimizer_offload_ratio",

@@ -1,4 +1,5 @@
 #include "estimator/legality/legality_rule.h"
+#include "estimator/legality/recompute_form.h"
 #include "estimator/legality/rule_tables.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/space/dimensions.h"
@@ -22,7 +23,52 @@ bool LeavesSequenceWhole(const Problem&, const Plan& plan) {
 }
 
 bool HasPipeline(const Problem&, const Plan& plan) { return plan.pipeline_parallel > 1; }
+bool ReplicatesBesideContext(const Problem&, const Plan& plan) {
+  return plan.zero_stage == 0 && plan.context_parallel > 1;
+}
+
+bool ShardsOverPartOfContext(const Problem&, const Plan& plan) {
+  return plan.zero_stage > 0 && ShardingRanks(plan) % plan.context_parallel != 0;
+}
+
+bool SplitsExpertsUnlikeTitan(const Problem& problem, const Plan& plan) {
+  return SplitsExpertsOtherwise(problem, plan) &&
+         (plan.expert_tensor_parallel != 1 || plan.expert_parallel == 1);
+}
+
+// Experts take their ranks from sharded data and context parallelism, and from tensor parallelism
+// too unless their own is the same.
+bool SpreadsExpertsUnlikeTitan(const Problem& problem, const Plan& plan) {
+  if (plan.expert_parallel == 1) return false;
+  const int shared = SplitsExpertsOtherwise(problem, plan) ? plan.tensor_parallel : 1;
+  const int ranks = plan.zero_stage == 0 ? plan.context_parallel : ShardingRanks(plan);
+  return plan.expert_parallel % (plan.context_parallel * shared) != 0 ||
+         ranks * shared % plan.expert_parallel != 0;
+}
+
+bool RecomputesOtherThanEveryNthLayer(const Problem& problem, const Plan& plan) {
+  return RecomputesSomeLayers(problem, plan) &&
+         !RecomputeInterval(problem.model, problem.profile, plan).has_value();
+}
+
+bool SplitsWeightsInPipeline(const Problem&, const Plan& plan) {
+  return plan.tensor_parallel > 1 && plan.pipeline_parallel > 1;
+}
+
+bool ExchangesHeadsInMesh(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 && plan.tensor_parallel * plan.pipeline_parallel > 1;
+}
+
+bool RecomputesPartsInPipeline(const Problem& problem, const Plan& plan) {
+  return plan.pipeline_parallel > 1 &&
+         (RecomputesSomeLayers(problem, plan) || RecomputesPartOfLayers(problem, plan));
+}
+
 bool SpreadsExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
+
+bool SplitsExperts(const Problem& problem, const Plan& plan) {
+  return problem.model.moe.has_value() && plan.expert_tensor_parallel > 1;
+}
 
 bool HasFewerMicroBatchesThanStages(const Problem& problem, const Plan& plan) {
   const bool is_single = plan.schedule == Schedule::k1f1b || plan.schedule == Schedule::kGpipe;
@@ -105,6 +151,55 @@ constexpr LegalityRule kPyTorchRules[] = {
                "parallelism",
      .is_broken = &ReplicatesBesideTensors},
     {.frameworks = "torchtitan pytorch-fsdp",
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "ranks of context parallelism always shard the weights: zero_stage 2 or 3",
+     .source = "torchtitan/distributed/parallel_dims.py and accelerate/parallelism_config.py: the "
+               "mesh dp_shard_cp",
+     .is_broken = &ReplicatesBesideContext},
+    {.frameworks = "torchtitan pytorch-fsdp maxtext",
+     .decided_by = Dimension::kZeroGroupSize,
+     .field = "zero_group_size",
+     .sentence = "a sharding group consists of whole groups of context parallelism",
+     .source = "torchtitan/distributed/parallel_dims.py and accelerate/parallelism_config.py: the "
+               "mesh dp_shard_cp; MaxText/configs/base.yml: mesh_axes",
+     .is_broken = &ShardsOverPartOfContext},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kExpertTensorParallel,
+     .field = "expert_tensor_parallel",
+     .sentence = "experts are split as the other weights are, or whole with expert parallelism",
+     .source = "torchtitan/distributed/parallel_dims.py: Currently we only support ETP=TP or ETP=1",
+     .is_broken = &SplitsExpertsUnlikeTitan,
+     .is_caution = true},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kZeroGroupSize,
+     .field = "expert_parallel",
+     .sentence = "expert parallelism must be a multiple of context parallelism (and of tensor "
+                 "parallelism if experts are whole) and divide the ranks that shard the weights",
+     .source = "torchtitan/distributed/parallel_dims.py: ep must be a multiple of cp, and "
+               "dp_shard x cp of ep",
+     .is_broken = &SpreadsExpertsUnlikeTitan},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute.layer_counts",
+     .sentence = "all layers are recomputed or every n-th one",
+     .source = "torchtitan/distributed/activation_checkpoint.py: selective_ac_option is op or a "
+               "number",
+     .is_broken = &RecomputesOtherThanEveryNthLayer},
+    {.frameworks = "pytorch-fsdp deepspeed",
+     .decided_by = Dimension::kExpertTensorParallel,
+     .field = "expert_tensor_parallel",
+     .sentence = "its tensor parallelism does not split experts",
+     .source = "accelerate/parallelism_config.py; deepspeed/moe/layer.py",
+     .is_broken = &SplitsExperts},
+    {.frameworks = "pytorch-fsdp deepspeed",
+     .decided_by = Dimension::kSequenceParallel,
+     .field = "sequence_parallel",
+     .sentence = "its tensor parallelism does not split the sequence",
+     .source = "accelerate/parallelism_config.py: TorchTensorParallelConfig; "
+               "deepspeed/module_inject/auto_tp.py",
+     .is_broken = &SplitsSequence},
+    {.frameworks = "torchtitan pytorch-fsdp",
      .decided_by = Dimension::kOptimizerOffload,
      .field = "optimizer_offload_ratio",
      .sentence = "all of the optimizer states are offloaded or none",
@@ -128,6 +223,25 @@ constexpr LegalityRule kPyTorchRules[] = {
      .sentence = "its pipeline runs 1f1b only",
      .source = "deepspeed/runtime/pipe/schedule.py: TrainSchedule",
      .is_broken = &HasOtherScheduleThan1f1b},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kPipelineParallel,
+     .field = "tensor_parallel",
+     .sentence = "its tensor parallelism (AutoTP) splits models without a pipeline",
+     .source = "deepspeed/module_inject/auto_tp.py; with Megatron's own layers the framework is "
+               "megatron-deepspeed",
+     .is_broken = &SplitsWeightsInPipeline},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kPipelineParallel,
+     .field = "context_parallel",
+     .sentence = "its sequence parallelism is combined with data parallelism only",
+     .source = "deepspeed/runtime/engine.py: a mesh of data_parallel and sequence_parallel",
+     .is_broken = &ExchangesHeadsInMesh},
+    {.frameworks = "deepspeed megatron-deepspeed",
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute",
+     .sentence = "in a pipeline every layer is recomputed or none",
+     .source = "deepspeed/runtime/pipe/module.py: activation_checkpoint_interval",
+     .is_broken = &RecomputesPartsInPipeline},
     {.frameworks = "deepspeed",
      .decided_by = Dimension::kZeroStage,
      .field = "zero_stage",

@@ -11,6 +11,21 @@ namespace meshwright {
 // Returns whether a key-value head would be on several ranks. Latent attention has none to split.
 bool SplitsKeyHeads(const EstimatorProblem& problem, const ParallelPlan& plan);
 
+// Returns whether the experts are split otherwise than the other weights.
+bool SplitsExpertsOtherwise(const EstimatorProblem& problem, const ParallelPlan& plan);
+
+// Returns whether tensor parallelism splits the sequence too.
+bool SplitsSequence(const EstimatorProblem& problem, const ParallelPlan& plan);
+
+bool ShardsGradients(const EstimatorProblem& problem, const ParallelPlan& plan);
+
+// Returns whether a part of the layers is recomputed, or a part of every layer.
+bool RecomputesSomeLayers(const EstimatorProblem& problem, const ParallelPlan& plan);
+bool RecomputesPartOfLayers(const EstimatorProblem& problem, const ParallelPlan& plan);
+
+// Returns the ranks over which the states are sharded.
+int ShardingRanks(const ParallelPlan& plan);
+
 // The rules of groups of frameworks, one file each.
 std::span<const LegalityRule>
 MegatronRules();                               // Megatron-Core, Megatron-LM and what is built on it

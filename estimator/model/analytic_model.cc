@@ -142,7 +142,8 @@ void AnalyticModel::FillRates(const ParallelPlan& plan, const StageRuns& stages,
   const double rate = tokens / estimate.step_time.count();
   estimate.tokens_per_second_per_device = rate / devices;
   estimate.model_flops_utilization = peak > 0 ? model_flops_per_token_ * rate / peak : 0;
-  const Spread spread = SpreadOf(estimate, *chip, problem_, calibration_, PointOf(plan, problem_));
+  const Spread spread = SpreadOf(estimate, *chip, problem_, NodeCrossingsOf(stages), calibration_,
+                                 PointOf(plan, problem_));
   estimate.step_time_low = estimate.step_time * std::exp(-kCentral80 * spread.time_low);
   estimate.step_time_high = estimate.step_time * std::exp(kCentral80 * spread.time_high);
   estimate.provenance = spread.provenance;

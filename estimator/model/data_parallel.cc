@@ -21,9 +21,19 @@ namespace {
 // Share of a window that can really hide communication (docs/cost_model/data_parallel.md
 // "Overlap").
 constexpr double kUsableWindow = 0.9;
-// Bytes that the host link carries for a parameter whose optimizer states live in host memory
-// (docs/cost_model/data_parallel.md "Host link").
-constexpr double kOffloadedBytes = 16;
+// Bytes of an updated weight that comes back from the host, in fp32
+// (docs/cost_model/data_parallel.md "Host").
+constexpr double kReturnedBytes = 4;
+
+// Returns the time that a device waits for the update of one parameter in host memory: its gradient
+// goes there, its weight comes back, and the devices of a NUMA domain share the domain's rate.
+Seconds HostTime(const NodePool& pool, const Workload& workload, const FrameworkProfile& profile) {
+  const double bytes = BytesPerParameter(workload, profile).gradient + kReturnedBytes;
+  const Host& host = pool.host;
+  const int sharers = (pool.devices_per_node + host.numa_domain_count - 1) / host.numa_domain_count;
+  const double rate = host.updated_parameters_per_second / host.numa_domain_count;
+  return Seconds(bytes / pool.chip.host_link.rate + sharers / rate);
+}
 
 // The computation that communication runs beside.
 struct Window {
@@ -138,8 +148,8 @@ class Tail {
                  profile.gradient_traffic_bytes_per_parameter);
     const Seconds on_device =
         RoundedBytes(bytes) / (chip.memory_bandwidth * chip.stream_efficiency);
-    return on_device +
-           RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / chip.host_link;
+    return on_device + owned * sharding_.offload_ratio *
+                           HostTime(*stage_.devices->pool, problem_.workload, profile);
   }
 
  private:
@@ -211,7 +221,7 @@ bool OffloadCostsTime(const EstimatorProblem& problem) {
   const double traffic = problem.profile.optimizer_traffic_bytes_per_parameter;
   return std::ranges::all_of(problem.cluster.pools, [&](const NodePool& pool) {
     const BytesPerSecond memory = pool.chip.memory_bandwidth * pool.chip.stream_efficiency;
-    return kOffloadedBytes / pool.chip.host_link.rate >= traffic / memory.rate;
+    return HostTime(pool, problem.workload, problem.profile).count() >= traffic / memory.rate;
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "estimator/learning/uncertainty.h"
+#include "estimator/learning/error_sources.h"
 #include "estimator/model/stage_runs.h"
 
 namespace meshwright {

@@ -17,6 +17,7 @@
 #include "estimator/model/unit_cost_cache.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "estimator/pipeline/simulation.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/framework_profile.h"
 
@@ -126,7 +127,9 @@ PipelineShape TimeModel::ShapeOf(const StageRuns& stages) const {
       .stages = p,
       .virtual_stages = LayoutOf(stages.schedule(), p, stages.virtual_stages()).chunks_per_device,
       .point_to_point = SlowestMessage(stages, problem_),
-      .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p};
+      .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p &&
+                                 (stages.schedule() == Schedule::kInterleaved1f1b ||
+                                  !problem_.profile.overlaps_only_interleaved_sends)};
 }
 
 TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PipelineShape& shape,

@@ -141,11 +141,9 @@ class Filler {
         Add(member_path, *std::move(mistake));
         continue;
       }
-      const std::optional<Scalar> value = ReadScalar(element, member_path, value_field);
-      if (!value.has_value()) continue;
       Message& entry = *message.GetReflection()->AddMessage(&message, &field);
       Store(Scalar(key), key_field, entry);
-      Store(*value, value_field, entry);
+      FillOne(element, member_path, value_field, entry);
     }
   }
 

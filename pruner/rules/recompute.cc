@@ -4,9 +4,12 @@
 #include <set>
 #include <span>
 
+#include "estimator/legality/legality.h"
+#include "estimator/legality/legality_rule.h"
 #include "estimator/model/plan_bounds.h"
 #include "estimator/model/recompute_mixes.h"
 #include "estimator/pipeline/pipeline_layout.h"
+#include "estimator/problem/estimator_problem.h"
 #include "pruner/rules/history.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space_options.h"
@@ -20,7 +23,11 @@ class Narrowing {
  public:
   Narrowing(AnalyticModel& model, const SearchSpace& space, const ParallelPlan& prefix,
             const NarrowOptions& options)
-      : model_(model), space_(space), plan_(prefix), options_(options) {}
+      : model_(model),
+        space_(space),
+        plan_(prefix),
+        options_(options),
+        has_rules_(options.by_framework && HasRules(model.problem())) {}
 
   std::optional<RecomputeChoice> At(int code) {
     space_.Set(Dimension::kRecompute, code, plan_);
@@ -96,6 +103,16 @@ class Narrowing {
     }
   }
 
+  // Drops the choices that the framework refuses to run.
+  void DropIllegal(std::vector<int>& codes) {
+    if (!has_rules_) return;
+    result_.pruned_by_framework += static_cast<std::int64_t>(std::erase_if(codes, [&](int code) {
+      space_.Set(Dimension::kRecompute, code, plan_);
+      return IsIllegal();
+    }));
+    Plain();
+  }
+
   // Adds the best choice in which each stage recomputes individually, besides the choices that are
   // kept.
   void AddByStage(std::span<const int> codes) {
@@ -127,6 +144,17 @@ class Narrowing {
   }
 
  private:
+  static bool HasRules(const EstimatorProblem& problem) {
+    return std::ranges::any_of(problem.legality, [](const LegalityRule* rule) {
+      return rule->decided_by == Dimension::kRecompute;
+    });
+  }
+
+  // Returns true if the framework refuses the recomputation of plan_.
+  [[nodiscard]] bool IsIllegal() const {
+    return has_rules_ && BrokenRule(model_.problem(), plan_, Dimension::kRecompute) != nullptr;
+  }
+
   [[nodiscard]] bool HasFailed(const ParallelPlan& plan) const {
     return options_.failed != nullptr && options_.failed->Find(plan) != nullptr;
   }
@@ -193,13 +221,19 @@ class Narrowing {
            options.recomputed_layers == DimensionChoice();
   }
 
-  // Sets plan_ to the recomputation of each individual stage if the space allows it. Returns true
-  // if the plan fits.
+  // Sets plan_ to the recomputation of each individual stage if the space and the framework allow
+  // it. Returns true if the plan fits.
   bool SetByStage(std::span<const int> codes) {
+    if (!IsOpen()) return false;
     const SpaceOptions& options = space_.options();
-    if (options.mixes_recompute) return IsOpen() && MixByStage();
-    return options.recomputes_by_stage && plan_.pipeline_parallel > 1 && IsOpen() &&
-           RecomputeByStage(codes.back() - 1);
+    const bool is_by_stage = options.recomputes_by_stage && plan_.pipeline_parallel > 1;
+    if (!options.mixes_recompute && !is_by_stage) return false;
+    const bool fits = options.mixes_recompute ? MixByStage() : RecomputeByStage(codes.back() - 1);
+    if (fits && IsIllegal()) {
+      Plain();
+      return false;
+    }
+    return fits;
   }
 
   // Sets the fastest mix that fits for each stage. Returns true if every stage has one.
@@ -259,6 +293,7 @@ class Narrowing {
   const SearchSpace& space_;
   ParallelPlan plan_;
   const NarrowOptions& options_;
+  bool has_rules_;  // of the framework about recomputation
   NarrowedRecompute result_;
 };
 
@@ -267,7 +302,7 @@ class Narrowing {
 NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space,
                                   const ParallelPlan& prefix, const NarrowOptions& options) {
   Narrowing narrowing(model, space, prefix, options);
-  const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
+  std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
   if (options.slowest_useful.has_value()) {
     ParallelPlan plain = prefix;
     space.Set(Dimension::kRecompute, kNoRecomputeCode, plain);
@@ -277,6 +312,7 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
       return std::move(narrowing.result());
     }
   }
+  narrowing.DropIllegal(codes);
   if (!options.by_memory || !options.by_dominance || !HasFixedOrder(prefix.schedule)) {
     // If one of the rules is off, or more work may change the order of operations, every choice is
     // checked.

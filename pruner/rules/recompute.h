@@ -29,6 +29,7 @@ struct NarrowedRecompute {
   std::int64_t pruned_by_memory = 0;
   std::int64_t pruned_by_dominance = 0;
   std::int64_t pruned_by_bound = 0;
+  std::int64_t pruned_by_framework = 0;
   std::int64_t failed = 0;  // number of choices that failed when they were run
   std::int64_t evaluated = 0;
 };
@@ -36,6 +37,7 @@ struct NarrowedRecompute {
 struct NarrowOptions {
   bool by_memory = true;        // drop choices that do not fit
   bool by_dominance = true;     // drop choices that recompute more than one that fits
+  bool by_framework = true;     // drop choices that the framework refuses to run
   bool by_closed_form = false;  // estimate with the closed form instead of simulating
   // Drop all choices if the plan without recomputation, which is at least as fast as any choice,
   // takes longer than this.

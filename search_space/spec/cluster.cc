@@ -56,6 +56,16 @@ void CheckPool(const NodePoolRequest& pool, std::string_view path, LimitChecker&
     check.Add(at("memory_capacity_bytes"),
               fmt::format("{}; must be > 0", pool.memory_capacity->count));
   }
+  const HostRequest& host = pool.host;
+  if (host.updated_parameters_per_second) {
+    positive("host.updated_parameters_per_second", *host.updated_parameters_per_second);
+  }
+  if (host.numa_domain_count) {
+    check.Range(at("host.numa_domain_count"), *host.numa_domain_count, 1, kMaxDevicesPerNode);
+  }
+  if (host.memory && host.memory->count <= 0) {
+    check.Add(at("host.memory_bytes"), fmt::format("{}; must be > 0", host.memory->count));
+  }
   if (pool.power_limit_watts) positive("power_limit_watts", *pool.power_limit_watts);
   CheckPhysicalDevices(pool, at("physical_devices_per_node"), check);
 }

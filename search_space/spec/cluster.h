@@ -27,6 +27,13 @@ struct InterNodeRequest {
   bool operator==(const InterNodeRequest&) const = default;
 };
 
+struct HostRequest {
+  std::optional<double> updated_parameters_per_second = {};
+  std::optional<int> numa_domain_count = {};
+  std::optional<Bytes> memory = {};
+  bool operator==(const HostRequest&) const = default;
+};
+
 struct NodePoolRequest {
   std::string name = {};
   std::string chip = {};  // id or alias
@@ -37,6 +44,7 @@ struct NodePoolRequest {
   std::optional<Bytes> memory_capacity = {};
   std::optional<double> power_limit_watts = {};
   std::optional<int> physical_devices_per_node = {};
+  HostRequest host = {};
   bool operator==(const NodePoolRequest&) const = default;
 };
 
@@ -74,6 +82,16 @@ struct InterNodeLink {
 };
 
 // A pool of equal nodes with equal chips. A mixed cluster has several pools.
+// The host of a node, which updates the optimizer states that are offloaded to it.
+struct Host {
+  // By all processes of the node together: the slowest of three public reports of nodes with eight
+  // devices (1.8e9 to 4e9; docs/cost_model/data_parallel.md "Host").
+  double updated_parameters_per_second = 1.8e9;
+  int numa_domain_count = 2;         // a process updates with the share of its own domain
+  std::optional<Bytes> memory = {};  // absent: not known
+  bool operator==(const Host&) const = default;
+};
+
 struct NodePool {
   std::string name = {};
   ChipSpec chip = {};
@@ -86,6 +104,7 @@ struct NodePool {
   // The number of physical devices if it is less than devices_per_node and they are shared (CPU
   // cores, time-sliced GPUs); absent: as many as devices_per_node.
   std::optional<int> physical_devices_per_node = {};
+  Host host = {};
   bool operator==(const NodePool&) const = default;
 };
 

@@ -83,6 +83,8 @@ struct FrameworkProfile {
   // A bucket holds parameters that one rank owns, and is reduced when it is full or at the end. If
   // a rank owns less than a bucket, nothing is overlapped.
   bool buckets_have_owners = false;
+  // overlap.pipeline_p2p is about interleaved stages only; others send and receive synchronously.
+  bool overlaps_only_interleaved_sends = false;
   bool syncs_chunk_by_chunk = false;  // interleaved: one chunk's messages overlap the other chunks
 
   // Optimizer and step.

@@ -51,6 +51,12 @@ void Fill(const NodePoolRequest& pool, v1::NodePool& wire) {
   if (pool.physical_devices_per_node) {
     wire.set_physical_devices_per_node(*pool.physical_devices_per_node);
   }
+  const HostRequest& host = pool.host;
+  if (host.updated_parameters_per_second) {
+    wire.mutable_host()->set_updated_parameters_per_second(*host.updated_parameters_per_second);
+  }
+  if (host.numa_domain_count) wire.mutable_host()->set_numa_domain_count(*host.numa_domain_count);
+  if (host.memory) wire.mutable_host()->set_memory_bytes(host.memory->count);
 }
 
 void FillOverlap(const OverlapRequest& overlap, v1::Workload& wire) {

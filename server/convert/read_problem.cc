@@ -70,6 +70,11 @@ NodePoolRequest ReadPool(const MessageReader& in) {
       pool.inter_node.latency = Seconds(*latency);
     }
   }
+  if (const auto host = in.Child("host")) {
+    pool.host.updated_parameters_per_second = host->Double("updated_parameters_per_second");
+    pool.host.numa_domain_count = host->Int("numa_domain_count");
+    if (const auto memory = host->Int64("memory_bytes")) pool.host.memory = Bytes{*memory};
+  }
   if (const auto capacity = in.Int64("memory_capacity_bytes")) {
     pool.memory_capacity = Bytes{*capacity};
   }

@@ -78,13 +78,28 @@ class TuneTest(Folder):
             self.assertEqual(again[key], winner["estimate"][key], key)
 
     def test_table_has_all_parts(self):
+        details = ("Pruned", "Where the step of plan 1 goes", "What fills its busiest device",
+                   "Defaults that were applied")
         text = self.run_cli("tune", *self.question(), "--top", "2").stdout
         for part in ("tiny on a100x8 (8 devices)", "step time", "tokens/s/device", "MFU",
-                     "headroom", "baseline", "Pruned", "Where the step of plan 1 goes",
-                     "What fills its busiest device", "Defaults that were applied",
-                     "--pipeline-model-parallel-size", "history show study-"):
+                     "free GiB", "baseline (0)", "--pipeline-model-parallel-size",
+                     "history show study-"):
             self.assertIn(part, text)
+        for part in details:
+            self.assertNotIn(part, text)
         self.assertNotIn("\x1b", text)
+        study = re.search(r"history show (study-\S+)\)", text).group(1)
+        more = self.run_cli("history", "show", study, "--verbose").stdout
+        for part in details:
+            self.assertIn(part, more)
+
+    # No word is broken at the usual widths of a terminal, but for texts that are to be copied.
+    def test_reports_are_as_wide_as_asked(self):
+        question = self.question(workload={**TINY_WORKLOAD, "framework": {"name": "megatron-core"}})
+        for columns in (80, 100, 120):
+            text = self.run_cli("tune", *question, "--no-record", "--verbose", columns=columns).stdout
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), columns, line)
 
     def test_five_mistakes_are_five_lines(self):
         question = self.question(
@@ -230,6 +245,7 @@ class EvaluateTest(Folder):
         answer = json.loads(self.run_cli("tune", *self.question(), "--free-memory", "0,0.5",
                                          "--output", "json").stdout)
         self.assertEqual([point["free_memory_ratio"] for point in answer["points"]], [0, 0.5])
+        self.assertTrue(all(point["best"]["exports"] for point in answer["points"]))
         for devices, part in (("12", "must be a multiple of the 8 devices"), ("8..4", "must be a range"),
                               ("x", "must be a whole number")):
             done = self.run_cli("tune", *self.question(), "--devices", devices, expect=3)
@@ -366,8 +382,31 @@ class EvaluateTest(Folder):
         self.assertEqual(exported["exports"], {"megatron-core": flags})
         self.assertIn("torchrun --nnodes ", exported["launches"]["megatron-core"]["command"])
         self.run_cli("export", "--plan", plan, "--framework", "horovod", expect=5)
+        self.run_cli("export", expect=2)
         bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 3}))
         self.run_cli("export", "--plan", bad, expect=3)
+
+    # A plan of a study's answer, for its own framework or for another one.
+    def test_export_of_a_study(self):
+        question = self.question(workload={**TINY_WORKLOAD, "framework": {"name": "megatron-core"}})
+        answer = json.loads(self.run_cli("tune", *question, "--output", "json").stdout)
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+        for rank, ranked in enumerate([answer["baseline"], *answer["plans"]]):
+            flags = self.run_cli("export", "--study", study, "--rank", str(rank)).stdout
+            self.assertEqual(flags, ranked["exports"]["megatron-core"])
+        other = self.run_cli("export", "--study", study, "--framework", "megatron-bridge").stdout
+        self.assertIn("tensor_model_parallel_size: ", other)
+        done = self.run_cli("export", "--study", study, "--rank", "99", expect=3)
+        self.assertIn("error: rank = 99; must be between 0 and ", done.stderr)
+        self.run_cli("export", "--study", "study-none", expect=5)
+        self.run_cli("export", "--study", study, "--plan", "-", expect=2)
+
+    def test_framework_in_place_of_the_workloads(self):
+        answer = json.loads(self.run_cli("tune", *self.question(), "--framework", "torchtitan", "--output",
+                                         "json").stdout)
+        self.assertIn("data_parallel_shard_degree", answer["plans"][0]["exports"]["torchtitan"])
+        done = self.run_cli("tune", *self.question(), "--framework", "torchtitn", expect=3)
+        self.assertIn("workload.framework.name = \"torchtitn\"; must be one of torchtitan", done.stderr)
 
     def test_catalogue(self):
         chips = json.loads(self.run_cli("chip", "list", "--output", "json").stdout)

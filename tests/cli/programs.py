@@ -60,8 +60,8 @@ class Folder(unittest.TestCase):
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         return str(path)
 
-    def run_cli(self, *args, text_in="", expect=0, seconds=600):
-        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
+    def run_cli(self, *args, text_in="", expect=0, seconds=600, columns=100):
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state"), "COLUMNS": str(columns)}
         done = subprocess.run([MESHWRIGHT, *args], input=text_in, capture_output=True, text=True,
                               env=environment, timeout=seconds, check=False)
         self.assertEqual(done.returncode, expect, done.stdout[-2000:] + done.stderr[-2000:])

@@ -4,6 +4,9 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+
 #include "cli/reports/chip_table.h"
 #include "cli/reports/progress_line.h"
 #include "cli/reports/study_table.h"
@@ -60,16 +63,16 @@ v1::GetStudyResponse Answer() {
 }
 
 TEST(StudyReportTest, SaysAllThatMatters) {
-  const std::string report = StudyReport(Answer(), {.recorded = "kept"});
+  const std::string report =
+      StudyReport(Answer(), {.columns = 120, .is_verbose = true, .recorded = "kept"});
   EXPECT_THAT(report, HasSubstr("tiny on a100x16 (16 devices)\n"));
   EXPECT_THAT(report, HasSubstr("250 of 1,000 plans estimated in 250 ms; plan 1 is proven the "
                                 "fastest of the space by the model"));
-  EXPECT_THAT(report, HasSubstr("8.00 s (7.00 s .. 10.0 s)"));
-  // The peak is 60 GiB; 80 - 65 GiB are left.
-  EXPECT_THAT(
-      report,
-      HasSubstr("1,536  50.0 %      60.0          15.0   99 %        -  tp2 dp8 mb1 zero1"));
-  EXPECT_THAT(report, HasSubstr("1.25x the baseline's speed: 2.00 s less a step (20.0 %)."));
+  // 80 - 65 GiB are left.
+  EXPECT_THAT(report, HasSubstr("  1  8.00 s (7.00 .. 10.0)            1,536  50.0 %      15.0   "
+                                "99 %        -  tp2 dp8 mb1 zero1, recompute none; by\n"));
+  EXPECT_THAT(report, HasSubstr("Plan 1 has 1.25x the speed of the baseline (0): 2.00 s less a "
+                                "step (20.0 %).\n"));
   EXPECT_THAT(report, HasSubstr("memory          500  50.0 %\n"));
   // 6 of 8 s, and 0.75 x 30 = 22.5 characters.
   EXPECT_THAT(report, HasSubstr("matmul           6.00 s  75.0 %  #######################\n"));
@@ -104,6 +107,49 @@ TEST(StudyReportTest, AFileOfTheFrameworkComesBeforeItsCommand) {
   plan.clear_launches();
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("Plan 1 for megatron-core\na = 1\n"));
 }
+
+// What only some readers want is behind --verbose, and the report says so.
+TEST(StudyReportTest, IsShortUnlessAskedForMore) {
+  const std::string report = StudyReport(Answer(), {});
+  for (const char* detail : {"Pruned", "Defaults that were applied", "Where the step of plan 1"}) {
+    EXPECT_THAT(report, Not(HasSubstr(detail)));
+    EXPECT_THAT(StudyReport(Answer(), {.is_verbose = true}), HasSubstr(detail));
+  }
+  EXPECT_THAT(report, HasSubstr("\n1 defaults were applied. --verbose shows them"));
+  // The flags are last but for that.
+  EXPECT_LT(report.find("Warnings"), report.find("Plan 1 for megatron-core"));
+}
+
+class WidthTest : public testing::TestWithParam<int> {};
+
+TEST_P(WidthTest, NoLineIsLonger) {
+  v1::GetStudyResponse answer = Answer();
+  v1::TuneResult& result = *answer.mutable_result();
+  v1::RankedPlan& plan = *result.mutable_plans(0);
+  plan.mutable_plan()->set_pipeline_parallel(8);
+  plan.mutable_plan()->set_schedule("interleaved_1f1b");
+  plan.set_like_count(1234);
+  for (const char* field : {"sequence_parallel", "virtual_pipeline", "zero_group_size"}) {
+    v1::FieldRange& range = *plan.add_like_ranges();
+    range.set_field(field);
+    range.set_values("1 to 64, in steps that double");
+  }
+  plan.mutable_launches()
+      ->at("megatron-core")
+      .set_command(
+          "torchrun --nnodes 16 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint "
+          "$MASTER_ADDR:29500 pretrain_gpt.py");
+  result.add_warnings("a warning of many words " + std::string(30, '-') + " that goes on and on");
+  result.set_recommendation("launch");
+  result.set_reason("It is the fastest plan by the model, and fits with a probability of 99 %.");
+  std::istringstream lines(
+      StudyReport(answer, {.columns = GetParam(), .is_verbose = true, .recorded = "kept"}));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(static_cast<int>(line.size()), GetParam()) << line;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WidthTest, testing::Values(80, 100, 120));
 
 TEST(StudyReportTest, TrialsInTheOrderTried) {
   v1::GetStudyResponse answer = Answer();
@@ -200,7 +246,7 @@ TEST(StudyReportTest, SaysKeepYoursWhenTheBaselineIsBest) {
   answer.mutable_result()->mutable_baseline()->mutable_estimate()->set_step_time_seconds(8);
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("keep it"));
   answer.mutable_result()->mutable_baseline()->mutable_estimate()->set_fits(false);
-  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("The baseline does not fit"));
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("The baseline (0) does not fit"));
 }
 
 TEST(StudyReportTest, SaysWhoCutTheSearch) {
@@ -300,25 +346,26 @@ TEST(StudyReportTest, BeginsWithTheVerdict) {
   result.mutable_baseline()->set_plan_digest("b");
   *result.mutable_model_optimum() = result.plans(0);
   EXPECT_THAT(StudyReport(answer, {}),
-              HasSubstr("(16 devices)\nLaunch plan 1. It is safe.\n250 of 1,000 plans"));
+              HasSubstr("(16 devices)\nLaunch plan 1. It is safe. One run in ten takes longer than "
+                        "10.0 s a step; it rests on fitted\nfigures.\n250 of 1,000 plans"));
 
   result.mutable_model_optimum()->set_plan_digest("c");
   result.mutable_model_optimum()->mutable_estimate()->set_step_time_seconds(7);
   result.mutable_model_optimum()->mutable_estimate()->set_fit_probability_ratio(0.6);
-  EXPECT_THAT(StudyReport(answer, {}),
+  EXPECT_THAT(StudyReport(answer, {.columns = 140}),
               HasSubstr("; proven the fastest by the model: 7.00 s, fits with 60 %: tp2 dp8"));
 
   result.mutable_baseline()->mutable_estimate()->set_step_time_seconds(7.5);
   result.mutable_baseline()->mutable_estimate()->set_fit_probability_ratio(0.7);
   EXPECT_THAT(StudyReport(answer, {}),
-              HasSubstr("By the model the baseline is 6.7 % faster than plan 1, but it fits with a "
-                        "probability of 70 %.\n"));
+              HasSubstr("By the model the baseline (0) is 6.7 % faster than plan 1, but it fits "
+                        "with a probability of 70 %.\n"));
 
   result.set_recommendation("keep_yours");
   *result.mutable_plans(0) = result.baseline();
   const std::string report = StudyReport(answer, {});
   EXPECT_THAT(report, HasSubstr("\nKeep your plan. It is safe.\n"));
-  EXPECT_THAT(report, HasSubstr("Plan 1 is the baseline.\n"));
+  EXPECT_THAT(report, HasSubstr("Plan 1 is the baseline (0).\n"));
 }
 
 }  // namespace

@@ -185,14 +185,27 @@ TEST(Optimizer, Traffic) {
   EXPECT_NEAR(time(2), 34.0 / 8 * kParameters / 1.7e12, 1e-9);
 }
 
-// Offloaded states take 16 bytes per parameter over a host link of 26 GB/s instead of 30 on the
-// device (docs/cost_model/data_parallel.md "Host link").
-TEST(Optimizer, OverTheHostLink) {
-  const OwnedProblem problem = OneMessageProblem(1);
-  const Estimate estimate =
-      FullOf(problem, {.data_parallel = 8, .zero_stage = 1, .optimizer_offload_ratio = 1});
-  EXPECT_NEAR(Line(estimate, TimeCause::kOptimizer), kParameters / 8 * (16 / 26e9 + 4 / 1.7e12),
-              1e-8);
+// The gradient goes to the host and the weight comes back, 4 bytes each over a link of 26 GB/s. All
+// devices of a node share its rate, and each domain has its part (docs/cost_model/data_parallel.md
+// "Host").
+TEST(Optimizer, OnTheHost) {
+  OwnedProblem problem = OneMessageProblem(1);
+  NodePool& pool = problem.cluster.pools.front();
+  const auto time = [&] {
+    return Line(
+        FullOf(problem, {.data_parallel = 8, .zero_stage = 1, .optimizer_offload_ratio = 1}),
+        TimeCause::kOptimizer);
+  };
+  const double moved = 8 / 26e9 + 4 / 1.7e12;
+  pool.host = {.updated_parameters_per_second = 2e9, .numa_domain_count = 2};
+  ASSERT_EQ(pool.devices_per_node, 8);
+  EXPECT_NEAR(time(), kParameters / 8 * (moved + 8 / 2e9), 1e-6);
+  pool.host.updated_parameters_per_second = 4e9;
+  EXPECT_NEAR(time(), kParameters / 8 * (moved + 8 / 4e9), 1e-6);
+  // A process alone on a node has only its own domain.
+  pool.devices_per_node = 1;
+  pool.node_count = 8;
+  EXPECT_NEAR(time(), kParameters / 8 * (moved + 2 / 4e9), 1e-6);
 }
 
 struct WireCase {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "estimator/learning/calibration.h"
+#include "estimator/learning/error_sources.h"
 #include "estimator/learning/run_residuals.h"
 #include "estimator/model/analytic_model.h"
 #include "search_space/base/units.h"
@@ -210,7 +212,7 @@ TEST_P(SpreadTest, ByHand) {
   estimate.breakdown[static_cast<std::size_t>(TimeCause::kMatmul)] = Seconds(6);
   estimate.breakdown[static_cast<std::size_t>(TimeCause::kTensorParallel)] = Seconds(4);
   estimate.memory_capacity = GiB(80);
-  const Spread spread = SpreadOf(estimate, chip, problem.View(), {}, {});
+  const Spread spread = SpreadOf(estimate, chip, problem.View(), {}, {}, {});
   EXPECT_NEAR(spread.time_low, c.expected_low, 1e-6);
   EXPECT_NEAR(spread.time_high, c.expected_high, 1e-6);
   EXPECT_EQ(spread.provenance, std::max({c.gemm, c.collectives, Provenance::kFitted}));
@@ -269,12 +271,47 @@ TEST(Spread, Extrapolated) {
   estimate.step_time = Seconds(10);
   estimate.memory_capacity = GiB(80);
   const ChipSpec& chip = problem.cluster.pools.front().chip;
-  const Spread elsewhere = SpreadOf(estimate, chip, problem.View(), {}, {});
+  const Spread elsewhere = SpreadOf(estimate, chip, problem.View(), {}, {}, {});
   EXPECT_NEAR(elsewhere.time_low, 0.13, 1e-9);
   EXPECT_NEAR(elsewhere.time_high, 0.05, 1e-9);
   problem.profile.checked_chips = {"plain"};
   problem.profile.checked_device_count = 8;
-  EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}, {}).time_low, 0.12, 1e-9);
+  EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}, {}, {}).time_low, 0.12, 1e-9);
+}
+
+// Beyond the largest run that was checked, each doubling of the devices adds 0.05 in squares.
+TEST(Spread, GrowsWithScale) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 4);  // 32 devices
+  problem.profile.high_time_ratio = 1;
+  problem.profile.checked_chips = {"plain"};
+  Estimate estimate;
+  estimate.step_time = Seconds(10);
+  estimate.memory_capacity = GiB(80);
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  for (const auto& [checked, sigma] :
+       std::map<int, double>{{64, 0}, {32, 0}, {16, 0.05}, {8, 0.1}}) {
+    problem.profile.checked_device_count = checked;
+    EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}, {}, {}).time_high, sigma, 1e-9);
+  }
+}
+
+// The exchange of experts is half of the step. Its assumed constants add 0.25 x 0.5, and if it
+// crosses nodes 0.6 x 0.5 more in squares: sqrt(0.125^2 + 0.3^2) = 0.325.
+TEST(Spread, ExpertsAcrossNodes) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.profile.high_time_ratio = 1;
+  problem.profile.checked_chips = {"plain"};
+  problem.profile.checked_device_count = 8;
+  Estimate estimate;
+  estimate.step_time = Seconds(10);
+  estimate.memory_capacity = GiB(80);
+  constexpr auto kExperts = static_cast<std::size_t>(TimeCause::kExpertParallel);
+  estimate.breakdown[kExperts] = Seconds(5);
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}, {}, {}).time_high, 0.125, 1e-9);
+  NodeCrossings crossings;
+  crossings.set(kExperts);
+  EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), crossings, {}, {}).time_high, 0.325, 1e-9);
 }
 
 // Above 0.9 of the memory the slow end is 1.3 times farther out; the fast end does not move.
@@ -285,9 +322,9 @@ TEST(Spread, MemoryPressure) {
   estimate.memory_capacity = Bytes{1000};
   const ChipSpec& chip = problem.cluster.pools.front().chip;
   estimate.reserved_memory = Bytes{900};
-  const Spread roomy = SpreadOf(estimate, chip, problem.View(), {}, {});
+  const Spread roomy = SpreadOf(estimate, chip, problem.View(), {}, {}, {});
   estimate.reserved_memory = Bytes{901};
-  const Spread tight = SpreadOf(estimate, chip, problem.View(), {}, {});
+  const Spread tight = SpreadOf(estimate, chip, problem.View(), {}, {}, {});
   EXPECT_EQ(tight.time_low, roomy.time_low);
   EXPECT_DOUBLE_EQ(tight.time_high, 1.3 * roomy.time_high);
 }

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -50,6 +52,13 @@ ParallelPlan WithLayers(ParallelPlan plan, std::vector<int> layers) {
   return plan;
 }
 
+ParallelPlan Recomputing(ParallelPlan plan, std::vector<int> counts) {
+  plan.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = std::move(counts)};
+  return plan;
+}
+
+void EightExperts(OwnedProblem& problem) { problem.model = Mixtral_8x7b(); }
+
 const Case kCases[] = {
     {"CopiedKeyHeads",
      "megatron-core",
@@ -75,7 +84,10 @@ const Case kCases[] = {
     {"EmbeddingAndLossCount", "megatron-core", "0.14",
      WithLayers(Chunked(8, 4), {11, 12, 12, 12, 12, 12, 12, 11}), "", LayersOfQwen},
     {"TwoStagesWithoutOverlap", "megatron-core", "0.14", Chunked(2, 2), "overlapped sends",
-     EightyLayers},
+     [](OwnedProblem& problem) {
+       EightyLayers(problem);
+       problem.workload.overlap.pipeline_p2p = false;
+     }},
     {"TwoStagesWithOverlap", "megatron-core", "0.14", Chunked(2, 2), "",
      [](OwnedProblem& problem) {
        EightyLayers(problem);
@@ -117,6 +129,84 @@ const Case kCases[] = {
      "2023",
      {.data_parallel = 8, .zero_stage = 2},
      "shards states only"},
+    {"GroupsOfPartsOfContextInFsdp",
+     "pytorch-fsdp",
+     "",
+     {.data_parallel = 4, .context_parallel = 4, .zero_stage = 3, .zero_group_size = 2},
+     "whole groups of context parallelism"},
+    {"ReplicasBesideContextInTorchtitan",
+     "torchtitan",
+     "",
+     {.context_parallel = 4},
+     "always shard the weights"},
+    {"EveryFourthLayerInTorchtitan", "torchtitan", "",
+     Recomputing({.data_parallel = 8, .zero_stage = 3}, {20}), "", EightyLayers},
+    {"SeventeenLayersInTorchtitan", "torchtitan", "",
+     Recomputing({.data_parallel = 8, .zero_stage = 3}, {17}), "every n-th one", EightyLayers},
+    {"ExpertsBesideContextInTorchtitan",
+     "torchtitan",
+     "",
+     {.data_parallel = 4, .context_parallel = 4, .expert_parallel = 2, .zero_stage = 3},
+     "must be a multiple of context parallelism",
+     EightExperts},
+    {"SplitSequenceInDeepSpeed",
+     "deepspeed",
+     "",
+     {.tensor_parallel = 2, .sequence_parallel = true},
+     "does not split the sequence"},
+    {"TensorsInAPipelineOfDeepSpeed",
+     "deepspeed",
+     "",
+     {.tensor_parallel = 2, .pipeline_parallel = 2},
+     "splits models without a pipeline"},
+    {"SomeLayersInAPipelineOfDeepSpeed", "deepspeed", "",
+     Recomputing({.pipeline_parallel = 2}, {5, 5}), "every layer is recomputed or none",
+     EightyLayers},
+    {"SomeLayersWithoutPipelineInDeepSpeed", "deepspeed", "",
+     Recomputing({.data_parallel = 8, .zero_stage = 3}, {5}), "", EightyLayers},
+    {"SomeLayersInNanotron", "nanotron", "", Recomputing({.data_parallel = 8}, {5}),
+     "recomputed or none", EightyLayers},
+    {"ShardedGradientsInNanotron",
+     "nanotron",
+     "",
+     {.data_parallel = 8, .zero_stage = 2},
+     "the optimizer states only"},
+    {"OneForwardOneBackwardInMaxText",
+     "maxtext",
+     "",
+     {.pipeline_parallel = 2},
+     "before the first runs backward"},
+    {"RingOfTpusInMaxText",
+     "maxtext",
+     "",
+     {.context_parallel = 2, .zero_stage = 3},
+     "is for GPUs",
+     [](OwnedProblem& problem) { problem.cluster.pools.front().chip.vendor = "Google"; }},
+    {"SplitExpertsInPaddle",
+     "paddle",
+     "",
+     {.tensor_parallel = 2, .data_parallel = 4, .expert_parallel = 2, .expert_tensor_parallel = 2},
+     "without tensor parallelism only",
+     EightExperts},
+    {"WholeExpertsInMindSpeed",
+     "mindspeed",
+     "",
+     {.tensor_parallel = 4, .sequence_parallel = true, .data_parallel = 4, .expert_parallel = 4},
+     "",
+     EightExperts},
+    {"HalfOfTheTensorRanksInMindSpeed",
+     "mindspeed",
+     "",
+     {.tensor_parallel = 4, .sequence_parallel = true, .data_parallel = 4, .expert_parallel = 2},
+     "or whole on ranks that include",
+     EightExperts},
+    {"SplitSequenceInMegatronLmOf2021",
+     "megatron-lm",
+     "2021",
+     {.tensor_parallel = 2, .sequence_parallel = true},
+     "no sequence parallelism before 2022"},
+    {"VirtualStagesInMegatronDeepSpeed", "megatron-deepspeed", "", Chunked(4, 2),
+     "no virtual stages", EightyLayers},
     {"AnythingDividesInGeneric", "generic", "", {.tensor_parallel = 4}, "", TwoKeyHeads},
 };
 
@@ -138,7 +228,9 @@ TEST_P(LegalityTest, Refuses) {
   const auto rules = LegalityRulesOf(c.framework, c.version);
   const EstimatorProblem ruled = Under(rules, problem);
   std::string sentences;
-  for (const LegalityRule* rule : BrokenRules(ruled, c.plan)) {
+  std::vector<const LegalityRule*> broken = BrokenRules(ruled, c.plan);
+  std::ranges::copy(CautionsAbout(ruled, c.plan), std::back_inserter(broken));
+  for (const LegalityRule* rule : broken) {
     sentences += std::string(rule->sentence) + "\n";
     // A walk that sets the rule's dimension finds it too.
     EXPECT_NE(BrokenRule(ruled, c.plan, rule->decided_by), nullptr);

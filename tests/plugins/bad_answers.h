@@ -19,7 +19,8 @@ struct BadContext {
   double layer_inputs = 0;  // bytes of one sequence, of all layers
   double capacity = 0;      // bytes
   double chip_capacity = 0;
-  double slowness = 1;  // factor that a mode takes from the cluster
+  bool has_double_memory = false;  // of the first question
+  double slowness = 1;             // factor that a mode takes from the cluster
   bool is_calibrated = false;
 };
 

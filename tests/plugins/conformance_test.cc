@@ -14,6 +14,7 @@
 #include "server/plugins/conformance/conformance_report.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_process.h"
+#include "server/process/sanitizer.h"
 #include "server/tuner/question/problem.h"
 #include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
@@ -207,7 +208,21 @@ TEST_P(BadModelTest, FailsItsCheckAlone) {
   EXPECT_THAT(ProcessesLeft(folders.path()), IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BadModelTest, testing::ValuesIn(kCases),
+// Under a sanitizer, only the models that break the protocol: the others answer with wrong numbers,
+// and the release preset looks at those.
+std::vector<Case> CasesHere() {
+  std::vector<Case> cases(std::begin(kCases), std::end(kCases));
+  constexpr std::string_view kOfNumbers[] = {"units",  "physics",     "monotony",    "scaling",
+                                             "memory", "lower_bound", "determinism", "refusals"};
+  if (kHasAddressSanitizer) {
+    std::erase_if(cases, [&](const Case& c) {
+      return std::ranges::find(kOfNumbers, c.check) != std::end(kOfNumbers);
+    });
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BadModelTest, testing::ValuesIn(CasesHere()),
                          [](const auto& row) { return row.param.name + "_" + row.param.check; });
 
 TEST(BadModelTableTest, HasEveryCheck) {

@@ -9,11 +9,13 @@
 
 #include "estimator/layer/layer_split.h"
 #include "estimator/learning/calibration.h"
+#include "estimator/legality/legality.h"
 #include "estimator/model/analytic_model.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/recompute.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
@@ -265,7 +267,10 @@ class AllPlans {
     }
   }
 
-  void Add(const ParallelPlan& plan) { plans_.push_back({plan, model_.Quick(plan)}); }
+  void Add(const ParallelPlan& plan) {
+    if (BrokenRule(model_.problem(), plan, Dimension::kRecompute) != nullptr) return;
+    plans_.push_back({plan, model_.Quick(plan)});
+  }
 
   const Problem& problem_;
   AnalyticModel model_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "estimator/legality/legality.h"
 #include "estimator/model/analytic_model.h"
 #include "pruner/pruner.h"
 #include "search_space/base/units.h"
@@ -36,10 +37,12 @@ struct Choices {
   }
 };
 
+// Evaluates every choice that the framework runs.
 Choices Evaluate(AnalyticModel& model, const SearchSpace& space, ParallelPlan plan) {
   Choices choices;
   for (const int code : space.Values(Dimension::kRecompute, plan)) {
     space.Set(Dimension::kRecompute, code, plan);
+    if (BrokenRule(model.problem(), plan, Dimension::kRecompute) != nullptr) continue;
     choices.all.push_back({.plan = plan, .estimate = model.Quick(plan)});
   }
   return choices;

@@ -11,6 +11,7 @@
 #include "search_space/spec/estimate.h"
 #include "server/tuner/answers/joined_warnings.h"
 #include "server/tuner/answers/pareto_front.h"
+#include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
@@ -148,8 +149,9 @@ absl::Status AddPoints(const PreparedQuestion& question, const SweepSearch& sear
       run.fallback = found->fallback;
       return absl::OkStatus();
     }
-    run.warnings.push_back({.name = NameOf(point), .warnings = std::move(found->warnings)});
     point.best = std::move(found->best);
+    if (point.best.has_value()) AddExport(problem, *point.best, found->warnings);
+    run.warnings.push_back({.name = NameOf(point), .warnings = std::move(found->warnings)});
     if (point.best.has_value()) {
       point.device_seconds_per_token =
           point.device_count * point.best->estimate.step_time.count() / tokens;

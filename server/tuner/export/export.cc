@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "estimator/legality/legality.h"
+#include "estimator/legality/legality_rule.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/plan_fields.h"
@@ -104,8 +105,8 @@ void Warn(std::string warning, std::vector<std::string>& warnings) {
   }
 }
 
-void AddExport(const Exporter& exporter, const Problem& problem, RankedPlan& ranked,
-               std::vector<std::string>& warnings) {
+void AddExportOf(const Exporter& exporter, const Problem& problem, RankedPlan& ranked,
+                 std::vector<std::string>& warnings) {
   auto config = ExportWith(exporter, problem, ranked.plan);
   if (config.ok()) {
     ranked.exports.insert_or_assign(std::string(exporter.framework), *std::move(config));
@@ -145,28 +146,25 @@ std::vector<std::string> FlagFrameworks() {
   return names;
 }
 
-void AddExports(const Problem& problem, StudyResult& result) {
+void AddExport(const Problem& problem, RankedPlan& ranked, std::vector<std::string>& warnings) {
   const std::string& framework = problem.workload.framework_name;
   const Exporter* exporter = FindExporter(framework);
-  if (exporter == nullptr) {
-    Warn(fmt::format("no launch configuration for framework {}, for which there is no exporter: "
-                     "set up the plans by hand, or name one of {}",
-                     framework, fmt::join(ExportFrameworks(), ", ")),
-         result.warnings);
+  if (exporter != nullptr) {
+    AddExportOf(*exporter, problem, ranked, warnings);
     return;
   }
-  for (RankedPlan& ranked : result.plans) {
-    AddExport(*exporter, problem, ranked, result.warnings);
-  }
-  for (ParetoPoint& point : result.pareto_front) {
-    AddExport(*exporter, problem, point.plan, result.warnings);
-  }
-  if (result.model_optimum.has_value()) {
-    AddExport(*exporter, problem, *result.model_optimum, result.warnings);
-  }
-  if (result.baseline.has_value()) {
-    AddExport(*exporter, problem, *result.baseline, result.warnings);
-  }
+  Warn(fmt::format("no launch configuration for framework {}, for which there is no exporter: set "
+                   "up the plans by hand, or name one of {}",
+                   framework, fmt::join(ExportFrameworks(), ", ")),
+       warnings);
+}
+
+void AddExports(const Problem& problem, StudyResult& result) {
+  const auto add = [&](RankedPlan& ranked) { AddExport(problem, ranked, result.warnings); };
+  for (RankedPlan& ranked : result.plans) add(ranked);
+  for (ParetoPoint& point : result.pareto_front) add(point.plan);
+  if (result.model_optimum.has_value()) add(*result.model_optimum);
+  if (result.baseline.has_value()) add(*result.baseline);
 }
 
 }  // namespace meshwright

@@ -26,6 +26,10 @@ std::vector<std::string> ExportFrameworks();
 // Returns those whose exports are flags and nothing else, which the command of a job can contain.
 std::vector<std::string> FlagFrameworks();
 
+// Fills `exports` of a plan for the workload's own framework. If that cannot express the plan, the
+// entry is absent and `warnings` gets the reason, unless it has it.
+void AddExport(const Problem& problem, RankedPlan& ranked, std::vector<std::string>& warnings);
+
 // Fills `exports` of every plan and of the baseline for the workload's own framework. If that has
 // no exporter, the result gets one warning that says so. If it cannot express a plan, the entry is
 // absent and the result gets one warning for each reason.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
 
 #include "estimator/layer/layer_split.h"
@@ -12,10 +11,6 @@
 
 namespace meshwright {
 namespace {
-
-bool AllZero(std::span<const int> counts) {
-  return std::ranges::all_of(counts, [](int count) { return count == 0; });
-}
 
 bool Has(std::span<const int> values, int value) {
   return std::ranges::find(values, value) != values.end();
@@ -179,18 +174,7 @@ void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& chec
 }  // namespace
 
 RecomputeForm RecomputeFormOf(const Problem& problem, const ParallelPlan& plan) {
-  const RecomputePlan& recompute = plan.recompute;
-  if (recompute.granularity == RecomputeGranularity::kNone) return RecomputeForm::kNothing;
-  if (!AllZero(recompute.selective_layer_counts)) return RecomputeForm::kSomeLayers;
-  const auto& counts = recompute.layer_counts;
-  if (!counts.empty() && AllZero(counts)) return RecomputeForm::kNothing;
-  // A count above the layers of its stage means all of them.
-  const auto layers = LayersPerStage(plan, problem.model, problem.profile);
-  if (!counts.empty() && !std::ranges::equal(counts, layers, std::greater_equal<>())) {
-    return RecomputeForm::kSomeLayers;
-  }
-  return recompute.granularity == RecomputeGranularity::kSelective ? RecomputeForm::kSelective
-                                                                   : RecomputeForm::kEveryLayer;
+  return RecomputeFormOf(problem.model, problem.profile, plan);
 }
 
 std::optional<DataRanks> DataRanksOf(const ParallelPlan& plan) {

@@ -4,15 +4,13 @@
 #include <span>
 #include <string_view>
 
+#include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/refusals.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
-
-// The layers of a plan that are recomputed.
-enum class RecomputeForm { kNothing, kSelective, kEveryLayer, kSomeLayers };
 
 RecomputeForm RecomputeFormOf(const Problem& problem, const ParallelPlan& plan);
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/legality/recompute_form.h"
 #include "estimator/terms/sharding.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimator/layer/layer_split.h"
+#include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "server/tuner/export/expressible.h"
 

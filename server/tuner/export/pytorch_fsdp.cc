@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimator/layer/layer_split.h"
+#include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
@@ -234,23 +235,6 @@ void SetExperts(const Problem& problem, const ParallelPlan& plan, Json& parallel
   }
 }
 
-// Returns n if every n-th layer of each stage is as many as the plan recomputes.
-std::optional<int> RecomputeInterval(const Problem& problem, const ParallelPlan& plan) {
-  const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);
-  const std::vector<int>& counts = plan.recompute.layer_counts;
-  const bool is_mixed = !plan.recompute.selective_layer_counts.empty() ||
-                        plan.recompute.granularity != RecomputeGranularity::kFull;
-  if (is_mixed || counts.size() != layers.size()) return std::nullopt;
-  for (int interval = 2; interval <= layers.front(); ++interval) {
-    bool is_it = true;
-    for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-      is_it = is_it && layers[stage] / interval == counts[stage];
-    }
-    if (is_it) return interval;
-  }
-  return std::nullopt;
-}
-
 void SetRecompute(const Problem& problem, const ParallelPlan& plan, Json& config,
                   Refusals& refusals) {
   Json& checkpoint = config["activation_checkpoint"];
@@ -268,7 +252,7 @@ void SetRecompute(const Problem& problem, const ParallelPlan& plan, Json& config
     case RecomputeForm::kSomeLayers:
       break;
   }
-  const std::optional<int> interval = RecomputeInterval(problem, plan);
+  const std::optional<int> interval = RecomputeInterval(problem.model, problem.profile, plan);
   if (!interval.has_value()) {
     refusals.Refuse("plan.recompute.layer_counts",
                     fmt::format("[{}]; torchtitan recomputes every n-th layer",

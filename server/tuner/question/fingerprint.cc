@@ -75,7 +75,7 @@ void AddWorkload(const Workload& workload, Text& text) {
 }
 
 void AddPool(const NodePool& pool, Text& text) {
-  const auto& [name, chip, nodes, devices, intra, inter, memory, power, physical] = pool;
+  const auto& [name, chip, nodes, devices, intra, inter, memory, power, physical, host] = pool;
   const auto& [intra_kind, intra_bandwidth, domain, topology] = intra;
   const auto& [inter_kind, nics, nic_bandwidth, latency] = inter;
   static_cast<void>(name);
@@ -83,6 +83,10 @@ void AddPool(const NodePool& pool, Text& text) {
            nic_bandwidth, latency, memory, power);
   // Added only if present, so that fingerprints stored before this field existed stay valid.
   if (physical.has_value()) text.Add(*physical);
+  if (host != Host()) {
+    const auto& [rate, domains, host_memory] = host;
+    text.Add(rate, domains, host_memory.value_or(Bytes()));
+  }
 }
 
 void AddCluster(const ClusterSpec& cluster, Text& text) {

@@ -241,6 +241,15 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   if (!stated.memory_capacity.has_value()) {
     defaults.Note("memory_capacity_bytes", fmt::format("{}", own_memory.count));
   }
+  defaults.set_source("slowest of three public reports");
+  pool.host.updated_parameters_per_second = defaults.Number(
+      "host.updated_parameters_per_second", stated.host.updated_parameters_per_second,
+      pool.host.updated_parameters_per_second);
+  defaults.set_source("servers with two sockets");
+  pool.host.numa_domain_count = defaults.Number(
+      "host.numa_domain_count", stated.host.numa_domain_count, pool.host.numa_domain_count);
+  pool.host.memory = stated.host.memory;
+  defaults.set_source("chip " + chip.id);
   pool.power_limit_watts = stated.power_limit_watts.value_or(chip.power_limit_watts);
   if (!stated.power_limit_watts.has_value() && chip.power_limit_watts > 0) {
     defaults.Note("power_limit_watts", fmt::format("{}", chip.power_limit_watts));

@@ -1,6 +1,9 @@
 #include "server/tuner/search/baseline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 #include "estimator/legality/legality.h"
 #include "search_space/base/status.h"
@@ -10,13 +13,16 @@
 #include "search_space/spec/estimate.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/recipes.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
 namespace {
 
-ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
+ParallelPlan HandMade(const Problem& problem, int t, int p, int experts,
+                      RecomputeGranularity recompute) {
   ParallelPlan plan;
+  plan.recompute.granularity = recompute;
   plan.tensor_parallel = t;
   plan.sequence_parallel = t > 1;
   plan.pipeline_parallel = p;
@@ -24,22 +30,55 @@ ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
   plan.context_parallel_kind = problem.profile.context_parallel_kinds.front();
   plan.expert_parallel = experts;
   plan.rank_order = problem.profile.rank_orders.front();
-  plan.zero_stage = 1;
+  plan.schedule = problem.profile.schedules.front();
   return plan;
 }
 
-// Returns true if the plan is legal and fits, either without recomputation or with full
-// recomputation.
-bool Works(const ParallelPlan& plan, const Problem& problem, AnalyticModel& model) {
+bool IsLegal(const ParallelPlan& plan, const Problem& problem) {
   if (plan.pipeline_parallel > problem.model.layer_count) return false;
   return CheckPlan(plan, problem, "baseline").empty() &&
-         BrokenRules(ViewOf(problem), plan).empty() &&
-         CautionsAbout(ViewOf(problem), plan).empty() && model.CheckMemory(plan).fits;
+         BrokenRules(ViewOf(problem), plan).empty() && CautionsAbout(ViewOf(problem), plan).empty();
+}
+
+// Returns the plan with the first of the usual settings that the framework can run: ZeRO 1, or else
+// the stage that it shards with; tensor parallelism that splits the sequence and not the experts,
+// or else otherwise. Returns nullopt if it can run none.
+std::optional<ParallelPlan> Legal(ParallelPlan plan, const Problem& problem) {
+  const int tensor = plan.tensor_parallel;
+  for (const int zero : {1, 3, 2, 0}) {
+    for (const bool splits_sequence : {tensor > 1, false}) {
+      for (const int expert_tensor : {1, tensor}) {
+        plan.zero_stage = zero;
+        plan.sequence_parallel = splits_sequence;
+        plan.expert_tensor_parallel = expert_tensor;
+        if (IsLegal(plan, problem)) return plan;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// The plan with as little recomputation as fits.
+std::optional<ParallelPlan> Fitting(ParallelPlan plan, AnalyticModel& model) {
+  for (const RecomputeGranularity recompute :
+       {RecomputeGranularity::kNone, RecomputeGranularity::kSelective,
+        RecomputeGranularity::kFull}) {
+    plan.recompute.granularity = recompute;
+    if (model.CheckMemory(plan).fits) return plan;
+  }
+  return std::nullopt;
+}
+
+std::optional<ParallelPlan> ByRecipe(const Recipe& recipe, const Problem& problem,
+                                     AnalyticModel& model) {
+  const std::optional<ParallelPlan> plan = PlanOf(recipe, problem);
+  if (!plan.has_value() || !IsLegal(*plan, problem)) return std::nullopt;
+  return Fitting(*plan, model);
 }
 
 }  // namespace
 
-std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model) {
+std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticModel& model) {
   const int devices = DeviceCount(problem.cluster);
   const int node = problem.cluster.pools.front().devices_per_node;
   const std::vector<int> experts = problem.model.moe.has_value()
@@ -53,14 +92,33 @@ std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticMode
       for (const int t : tensor) {
         if (node % t != 0) continue;
         for (const int e : experts) {
-          ParallelPlan plan = HandMade(problem, t, product / t, e);
-          plan.recompute.granularity = recompute;
-          if (Works(plan, problem, model)) return plan;
+          const auto plan = Legal(HandMade(problem, t, product / t, e, recompute), problem);
+          if (plan.has_value() && model.CheckMemory(*plan).fits) return plan;
         }
       }
     }
   }
   return std::nullopt;
+}
+
+std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model,
+                                            std::vector<AppliedDefault>& applied) {
+  if (const Recipe* const recipe = NearestRecipe(problem)) {
+    const std::optional<ParallelPlan> plan = ByRecipe(*recipe, problem, model);
+    if (plan.has_value()) {
+      applied.push_back({.field = "baseline",
+                         .value = fmt::format("published recipe of {}", recipe->model),
+                         .source = std::string(recipe->source)});
+      return plan;
+    }
+  }
+  const std::optional<ParallelPlan> plan = BaselineByThumb(problem, model);
+  if (plan.has_value()) {
+    applied.push_back({.field = "baseline",
+                       .value = "rule of thumb",
+                       .source = "the smallest tensor x pipeline parallelism that fits"});
+  }
+  return plan;
 }
 
 std::optional<RankedPlan> BaselineOf(const std::optional<ResolvedPlan>& stated,
@@ -70,7 +128,7 @@ std::optional<RankedPlan> BaselineOf(const std::optional<ResolvedPlan>& stated,
     applied.insert(applied.end(), stated->applied_defaults.begin(), stated->applied_defaults.end());
     return RankPlan(stated->plan, problem, model);
   }
-  const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model);
+  const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model, applied);
   if (!plan.has_value()) return std::nullopt;
   return RankPlan(*plan, problem, model);
 }

@@ -12,13 +12,19 @@
 namespace meshwright {
 
 // Returns the plan that a careful person would choose by hand: the smallest tensor x pipeline
-// product, with tensor parallelism inside the node first, that fits with micro-batch 1, ZeRO-1 and
-// no recomputation, or else with full recomputation (contract, "tune"). With experts, it takes the
-// smallest expert parallelism that makes it fit. Returns nullopt if no such plan fits.
-std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model);
+// product, with tensor parallelism inside the node first, that fits with micro-batch 1, ZeRO-1 (or
+// else the stage of ZeRO that the framework has) and no recomputation, or else with full
+// recomputation. With experts, it takes the smallest expert parallelism that makes it fit. Returns
+// nullopt if no such plan is legal and fits.
+std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticModel& model);
 
-// Returns the stated baseline, or the default if there is none. `applied` gains the defaults that a
-// stated one took.
+// Returns the nearest published recipe of the framework if there is one that is legal and fits, or
+// else the rule of thumb. `applied` gains a line that says which.
+std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model,
+                                            std::vector<AppliedDefault>& applied);
+
+// Returns the stated baseline, or the default if there is none. `applied` gains the defaults that
+// it took.
 std::optional<RankedPlan> BaselineOf(const std::optional<ResolvedPlan>& stated,
                                      const Problem& problem, AnalyticModel& model,
                                      std::vector<AppliedDefault>& applied);

@@ -66,8 +66,9 @@ int LargestStage(const ParallelPlan& plan) {
 void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estimate) {
   if (plan.optimizer_offload_ratio > 0) {
     estimate.warnings.emplace_back(
-        "optimizer offload is timed only by an assumed host link: the host's own arithmetic and "
-        "memory are not known, so the step may be slower");
+        "optimizer offload is timed by the rate of the host (cluster.pools[].host) and by its "
+        "link; "
+        "what is not stated of them is assumed");
   }
   if (plan.activation_offload_ratio > 0) {
     const Bytes offloaded = LargestOffload(plan, estimate, model);

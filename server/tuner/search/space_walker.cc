@@ -140,6 +140,7 @@ bool SpaceWalker::TryRecomputation(const ParallelPlan& plan, bool is_by_hand, St
   const bool has_failed = failed_.HaveOneLike(plan);
   NarrowOptions options = {.by_memory = is_judges || pruning.IsOn(kMemoryRule),
                            .by_dominance = pruning.IsOn(kDominanceRule) && !has_failed,
+                           .by_framework = pruning.IsOn(kFrameworkRule),
                            .by_closed_form = step.options.pricing != Pricing::kSimulation,
                            .failed = has_failed ? &failed_ : nullptr};
   if (pruning.IsOn(kBoundRule)) options.slowest_useful = step.context.slowest_useful;
@@ -149,6 +150,7 @@ bool SpaceWalker::TryRecomputation(const ParallelPlan& plan, bool is_by_hand, St
   pruning.Count(kHistoryRule, by_history + narrowed.failed);
   pruning.Count(kDominanceRule, narrowed.pruned_by_dominance);
   pruning.Count(kBoundRule, narrowed.pruned_by_bound);
+  pruning.Count(kFrameworkRule, narrowed.pruned_by_framework);
   std::erase_if(narrowed.kept, [&](const RecomputeChoice& choice) {
     const QuickEstimate& estimate = choice.estimate;
     const MemoryCheck memory = {.reserved_memory = estimate.reserved_memory,

@@ -88,7 +88,8 @@ class RoundTripTest : public testing::TestWithParam<RoundTrip> {
     int done = 0;
     int counted = 0;
     const auto is_legal = [&](const ParallelPlan& plan) {
-      return ResolveLaunchedPlan(StatedPlan(plan), problem, "plan").ok();
+      return ResolveLaunchedPlan(StatedPlan(plan), problem, "plan").ok() &&
+             CautionsAbout(ViewOf(problem), plan).empty();
     };
     for (int draw = 0; draw < kMostDraws && done < count; ++draw) {
       // The check of a plan is slow. Once enough refused plans are counted, it comes last.
@@ -140,38 +141,22 @@ TEST_P(RoundTripTest, GivesThePlanBack) {
   EXPECT_EQ(fields, GetParam().refused) << refused_plans_ << " plans";
 }
 
-// Plans of Megatron-Core and FlagScale that the search proposes are never refused.
+// Plans that the search proposes are refused only where a field of the workload is in the way, or
+// in the words of another framework.
 const RoundTrip kTrips[] = {
     {"megatron-core", {}},
-    {"megatron-lm", {"plan.expert_parallel", "plan.expert_tensor_parallel", "plan.zero_stage"}},
-    {"megatron-deepspeed",
-     {"plan.context_parallel_kind", "plan.recompute", "plan.sequence_parallel"}},
+    {"megatron-lm", {}},
+    {"megatron-deepspeed", {}},
     {"flagscale", {}},
-    {"mindspeed",
-     {"plan.expert_tensor_parallel", "plan.virtual_pipeline", "plan.zero_group_size",
-      "plan.zero_stage"}},
+    {"mindspeed", {}},
     {"megatron-bridge", {}},
     {"nemo", {"plan.context_parallel_kind", "plan.zero_stage"}},
-    {"nanotron", {"plan.recompute", "plan.zero_stage"}},
-    {"paddle",
-     {"plan.expert_parallel", "plan.expert_tensor_parallel", "plan.pipeline_parallel",
-      "plan.rank_order", "plan.recompute", "plan.zero_group_size",
-      "workload.overlap.gradient_reduce", "workload.overlap.parameter_gather"}},
-    {"maxtext",
-     {"plan.context_parallel_kind", "plan.expert_parallel", "plan.expert_tensor_parallel",
-      "plan.layers_per_stage", "plan.pipeline_parallel", "plan.recompute", "plan.schedule",
-      "plan.zero_group_size", "plan.zero_stage"},
-     1},
-    {"torchtitan",
-     {"plan.expert_parallel", "plan.expert_tensor_parallel", "plan.recompute.layer_counts",
-      "plan.zero_group_size", "plan.zero_stage"}},
-    {"pytorch-fsdp",
-     {"plan.context_parallel_kind", "plan.expert_parallel", "plan.expert_tensor_parallel",
-      "plan.pipeline_parallel", "plan.sequence_parallel", "plan.zero_group_size",
-      "plan.zero_stage"}},
-    {"deepspeed",
-     {"plan.context_parallel", "plan.expert_tensor_parallel", "plan.recompute",
-      "plan.sequence_parallel", "plan.tensor_parallel", "plan.zero_group_size"}},
+    {"nanotron", {}},
+    {"paddle", {"workload.overlap.gradient_reduce", "workload.overlap.parameter_gather"}},
+    {"maxtext", {}, 1},
+    {"torchtitan", {}},
+    {"pytorch-fsdp", {}},
+    {"deepspeed", {}},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, RoundTripTest, testing::ValuesIn(kTrips), [](const auto& c) {

@@ -66,7 +66,8 @@ Question FullQuestion() {
                       .nic_gigabits_per_second = 100,
                       .latency = Seconds(1e-5)},
        .memory_capacity = GiB(64),
-       .power_limit_watts = 350}};
+       .power_limit_watts = 350,
+       .host = {.updated_parameters_per_second = 3e9, .numa_domain_count = 4}}};
   question.cluster.topology = {
       .kind = ClusterTopology::kFatTree, .nodes_per_segment = 16, .oversubscription_ratio = 1.5};
   question.cluster.inter_pool = {.bandwidth_per_node = BytesPerSecond{1e9},

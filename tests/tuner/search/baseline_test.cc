@@ -55,7 +55,7 @@ void ExpectFirstThatFits(Problem problem, const std::vector<ParallelPlan>& plans
   const auto expect = [&](Bytes capacity) {
     problem.cluster.pools.front().memory_capacity = capacity;
     AnalyticModel model(ViewOf(problem));
-    const std::optional<ParallelPlan> baseline = DefaultBaseline(problem, model);
+    const std::optional<ParallelPlan> baseline = BaselineByThumb(problem, model);
     std::size_t first = 0;
     while (first < needs.size() && needs[first] > capacity) ++first;
     chosen.insert(first);
@@ -72,12 +72,12 @@ void ExpectFirstThatFits(Problem problem, const std::vector<ParallelPlan>& plans
   EXPECT_TRUE(chosen.contains(0) && chosen.contains(plans.size()));
 }
 
-TEST(DefaultBaselineTest, DenseModel) {
+TEST(BaselineByThumbTest, DenseModel) {
   ExpectFirstThatFits(Resolved(TinyQuestion()),
                       InOrder({{1, 1}, {2, 1}, {1, 2}, {4, 1}, {2, 2}, {1, 4}}));
 }
 
-TEST(DefaultBaselineTest, LeastExpertParallelism) {
+TEST(BaselineByThumbTest, LeastExpertParallelism) {
   Question question = TinyQuestion();
   question.model = TinyExperts();
   // Expert parallelism stays within tensor x data of a stage: 4 / pipeline devices.
@@ -98,20 +98,20 @@ TEST(DefaultBaselineTest, LeastExpertParallelism) {
 }
 
 // Four nodes of one device: tensor parallelism of two would leave the node.
-TEST(DefaultBaselineTest, TensorParallelismStaysInsideTheNode) {
+TEST(BaselineByThumbTest, TensorParallelismStaysInsideTheNode) {
   Question question = TinyQuestion();
   question.cluster.pools = {Nodes(4, 1)};
   ExpectFirstThatFits(Resolved(question), InOrder({{1, 1}, {1, 2}, {1, 4}}));
 }
 
 // Two sequences cannot be spread over four data ranks, and one layer makes one stage.
-TEST(DefaultBaselineTest, SkipsWhatIsIllegal) {
+TEST(BaselineByThumbTest, SkipsWhatIsIllegal) {
   Question question = TinyQuestion();
   question.workload.global_batch_size = 2;
   question.model.layer_count = 1;
   const Problem problem = Resolved(question);
   AnalyticModel model(ViewOf(problem));
-  EXPECT_EQ(DefaultBaseline(problem, model), PlanOf({2, 1}, RecomputeGranularity::kNone));
+  EXPECT_EQ(BaselineByThumb(problem, model), PlanOf({2, 1}, RecomputeGranularity::kNone));
 }
 
 }  // namespace

@@ -1,0 +1,89 @@
+#include "cli/reports/kinds_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cli/reports/table.h"
+#include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
+
+namespace meshwright {
+namespace {
+
+// Returns the text without its unit if that is the unit of `other`.
+std::string WithoutUnitOf(const std::string& text, const std::string& other) {
+  const std::size_t space = text.find(' ');
+  const bool is_same = space != std::string::npos && other.ends_with(text.substr(space));
+  return is_same ? text.substr(0, space) : text;
+}
+
+// Shows the estimate and its central 80 %: "72.3 s (56.6 .. 85.6)".
+std::string IntervalText(const v1::Estimate& estimate) {
+  const std::string middle = SecondsText(estimate.step_time_seconds());
+  return fmt::format("{} ({} .. {})", middle,
+                     WithoutUnitOf(SecondsText(estimate.step_time_low_seconds()), middle),
+                     WithoutUnitOf(SecondsText(estimate.step_time_high_seconds()), middle));
+}
+
+std::vector<std::string> RowOf(int rank, const v1::RankedPlan& ranked) {
+  const v1::Estimate& e = ranked.estimate();
+  const std::string founded =
+      e.provenance().empty() ? "" : fmt::format("; by {} figures", e.provenance());
+  return {fmt::format("{}", rank),
+          IntervalText(e),
+          CountText(static_cast<std::int64_t>(e.tokens_per_second_per_device())),
+          PercentText(e.model_flops_utilization_ratio()),
+          GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
+          ProbabilityText(e.fit_probability_ratio()),
+          ranked.has_fastest_probability_ratio()
+              ? ProbabilityText(ranked.fastest_probability_ratio())
+              : "-",
+          FullWords(ranked) + founded};
+}
+
+// Says which plans a line of the table stands for besides its own.
+std::string LikeLines(const v1::TuneResult& result, int columns) {
+  std::string lines;
+  int rank = 0;
+  for (const v1::RankedPlan& ranked : result.plans()) {
+    ++rank;
+    if (ranked.like_count() == 0) continue;
+    std::vector<std::string> ranges;
+    for (const v1::FieldRange& range : ranked.like_ranges()) {
+      ranges.push_back(fmt::format("{} {}", range.field(), range.values()));
+    }
+    lines += Wrapped(fmt::format("{}: {} more that cannot be told apart: {}", rank,
+                                 CountText(ranked.like_count()), fmt::join(ranges, ", ")),
+                     columns, kIndent, std::string(kIndent) + kIndent);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string FullWords(const v1::RankedPlan& ranked) {
+  const std::string words = PlanWords(ranked.plan());
+  return ranked.has_precision() ? ranked.precision() + " " + words : words;
+}
+
+std::string KindsTable(const v1::TuneResult& result, int columns) {
+  Table table({{.title = "#", .align = Align::kRight},
+               {.title = "step time (80 %)"},
+               {.title = "tokens/s/device", .align = Align::kRight},
+               {.title = "MFU", .align = Align::kRight},
+               {.title = "free GiB", .align = Align::kRight},
+               {.title = "fits", .align = Align::kRight},
+               {.title = "fastest", .align = Align::kRight},
+               {.title = "plan"}});
+  int rank = 0;
+  for (const v1::RankedPlan& ranked : result.plans()) table.AddRow(RowOf(++rank, ranked));
+  if (result.has_baseline()) table.AddRow(RowOf(0, result.baseline()));
+  return table.Text(kIndent, columns) + LikeLines(result, columns);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+
+// The parallelism of a training recipe that a framework or a vendor has published.
+struct Recipe {
+  std::string_view frameworks = {};  // names of profiles, separated by spaces
+  std::string_view model = {};
+  // Of the model, in billions, and its experts (0: dense); of the recipe's runs.
+  double parameters = 0;
+  int experts = 0;
+  int least_devices = 0;
+  int most_devices = 0;
+  int sequence_length = 0;
+  int tensor = 1;
+  int pipeline = 1;
+  int virtual_stages = 1;
+  int context = 1;
+  int spread_experts = 1;
+  int micro_batch = 1;
+  int zero_stage = 1;
+  std::string_view source = {};
+};
+
+// Returns the published recipe of the workload's framework for the model that is nearest to the
+// question's, in size within a third, on a number of devices of which its runs had at least half
+// and at most twice as many; nullptr if there is none.
+const Recipe* NearestRecipe(const Problem& problem);
+
+// Returns the recipe's plan on the devices of the cluster; nullopt if they cannot be divided so.
+// Context parallelism is left out for sequences that are shorter than the recipe's.
+std::optional<ParallelPlan> PlanOf(const Recipe& recipe, const Problem& problem);
+
+}  // namespace meshwright

@@ -1,0 +1,95 @@
+#include "server/tuner/search/recipes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "estimator/legality/legality.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/baseline.h"
+#include "tests/search_space/models.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+Problem ProblemOf(const ModelSpec& model, int nodes, const std::string& framework,
+                  int sequence_length = 4096) {
+  Question question = TinyQuestion();
+  question.model = model;
+  question.workload.framework_name = framework;
+  question.workload.sequence_length = sequence_length;
+  question.workload.global_batch_size = 1024;
+  question.cluster.pools = {Nodes(nodes, 8)};
+  return Resolved(question);
+}
+
+std::string NameOf(const Recipe* recipe) {
+  return recipe == nullptr ? "none" : std::string(recipe->model);
+}
+
+TEST(RecipeTest, IsOfTheFrameworkAndTheSize) {
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Llama2_70b(), 16, "megatron-core"))), "Llama 3 70B");
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Llama2_7b(), 1, "mindspeed"))), "Llama 2 7B");
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Llama2_7b(), 16, "torchtitan"))), "Llama 3 8B");
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(DeepseekV3(), 64, "megatron-core"))), "DeepSeek-V3");
+  // A fourth of the recipe's devices, another framework, experts instead of a dense model.
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Llama2_70b(), 2, "megatron-core"))), "none");
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Llama2_70b(), 16, "deepspeed"))), "none");
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Mixtral_8x7b(), 16, "megatron-core"))), "none");
+}
+
+// tp4 pp4 vp5 on 128 devices, with context parallelism of 2 at the recipe's own length only.
+TEST(RecipeTest, FillsTheDevices) {
+  for (const int sequence : {4096, 8192}) {
+    const Problem problem = ProblemOf(Llama2_70b(), 16, "megatron-core", sequence);
+    const auto plan = PlanOf(*NearestRecipe(problem), problem);
+    ASSERT_TRUE(plan.has_value());
+    const int context = sequence == 8192 ? 2 : 1;
+    EXPECT_EQ(plan->tensor_parallel, 4);
+    EXPECT_EQ(plan->pipeline_parallel, 4);
+    EXPECT_EQ(plan->virtual_pipeline, 5);
+    EXPECT_EQ(plan->context_parallel, context);
+    EXPECT_EQ(plan->data_parallel, 8 / context);
+    EXPECT_EQ(plan->schedule, Schedule::kInterleaved1f1b);
+    EXPECT_TRUE(CheckPlan(*plan, problem, "plan").empty());
+    EXPECT_TRUE(BrokenRules(ViewOf(problem), *plan).empty());
+  }
+}
+
+// The answer says where its baseline comes from.
+TEST(RecipeTest, IsTheBaselineAndSaysSo) {
+  const auto source = [](const Problem& problem) {
+    AnalyticModel model(ViewOf(problem));
+    std::vector<AppliedDefault> applied;
+    const auto plan = DefaultBaseline(problem, model, applied);
+    EXPECT_TRUE(plan.has_value());
+    return applied.empty() ? "" : applied.front().field + ": " + applied.front().value;
+  };
+  EXPECT_EQ(source(ProblemOf(Llama2_70b(), 16, "megatron-core")),
+            "baseline: published recipe of Llama 3 70B");
+  EXPECT_EQ(source(ProblemOf(Llama2_70b(), 16, "generic")), "baseline: rule of thumb");
+}
+
+// Frameworks without ZeRO 1, sequence parallelism or pipelines have a baseline too.
+TEST(BaselineByThumbTest, IsWhatTheFrameworkCanRun) {
+  for (const char* framework : {"torchtitan", "pytorch-fsdp", "deepspeed", "nanotron", "maxtext",
+                                "paddle", "mindspeed", "megatron-lm", "megatron-deepspeed"}) {
+    const Problem problem = ProblemOf(Llama2_70b(), 16, framework);
+    AnalyticModel model(ViewOf(problem));
+    const auto plan = BaselineByThumb(problem, model);
+    ASSERT_TRUE(plan.has_value()) << framework;
+    EXPECT_TRUE(BrokenRules(ViewOf(problem), *plan).empty()) << framework;
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
