@@ -70,9 +70,12 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       ->required();
   command.add_option("--cluster", flags.cluster, "JSON file with the cluster: chips, nodes, links")
       ->required();
-  command.add_option("--framework", flags.framework,
-                     "plans for this framework instead of the workload's, with its own version and "
-                     "defaults");
+  command
+      .add_option("--framework", flags.framework,
+                  "plans for this framework instead of the workload's, with its own version and "
+                  "defaults")
+      ->check(CLI::Validator([](const std::string& name) { return name.empty() ? "is empty" : ""; },
+                             ""));
   command.add_option(
       "--baseline", flags.baseline,
       "JSON file with the plan to compare with (the one that you would choose by hand)");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -50,15 +51,17 @@ bool StdoutHasColor() {
 int StdoutColumns() {
   constexpr int kUsual = 100;
   constexpr int kLeast = 60;
+  constexpr int kMost = 1000;
   int columns = 0;
   if (const char* const stated = std::getenv("COLUMNS"); stated != nullptr) {
-    columns = std::atoi(stated);
+    const std::string_view text(stated);
+    std::from_chars(text.data(), text.data() + text.size(), columns);
   }
   winsize size = {};
   if (columns <= 0 && isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
     columns = size.ws_col;
   }
-  return columns <= 0 ? kUsual : std::max(columns, kLeast);
+  return columns <= 0 ? kUsual : std::clamp(columns, kLeast, kMost);
 }
 
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }

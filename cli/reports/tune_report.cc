@@ -40,6 +40,7 @@ std::string Verdict(const v1::TuneResult& result, const ReportNotes& notes) {
     const v1::Estimate& e = result.plans(0).estimate();
     text += fmt::format(" One run in ten takes longer than {} a step; it rests on {} figures.",
                         SecondsText(e.step_time_high_seconds()), e.provenance());
+    if (result.plans(0).exports().empty()) text += " It comes without flags (see the warnings).";
   }
   return Wrapped(text, notes.columns);
 }

@@ -18,7 +18,18 @@ std::string Wrapped(std::string_view text, int columns, std::string_view first,
   std::string line(first);
   bool is_empty = true;  // but for its beginning
   std::istringstream words{std::string(text)};
-  for (std::string word; words >> word; is_empty = false) {
+  std::string word;
+  const auto take = [&] {
+    if (!(words >> word)) return false;
+    // A number stays with its unit.
+    while ((words >> std::ws).peek() == '%') {
+      std::string unit;
+      words >> unit;
+      word += " " + unit;
+    }
+    return true;
+  };
+  for (; take(); is_empty = false) {
     if (!is_empty && Width(line) + 1 + Width(word) > most) {
       lines += line + "\n";
       line = rest;

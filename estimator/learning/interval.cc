@@ -38,10 +38,11 @@ double SigmaOf(Provenance provenance) {
 // 80 % lie within a factor of 1.18 of the middle.
 constexpr double kDoubtSigma = 0.13;
 
-// Spread that an extrapolation to other chips adds (assumed), and each doubling of the devices
-// beyond the largest run that was checked: public series of runs leave the estimates by 0.02
-// (MegaScale, 256 to 12,288 devices) to 0.14 (InternEvo, 128 to 1,024) for each doubling.
+// Spread that other chips add; assumed.
 constexpr double kOtherChipsSigma = 0.05;
+// Spread that each doubling of the devices beyond the largest checked run adds. Public series of
+// runs leave the estimates by 0.02 (MegaScale, 256 to 12,288 devices) to 0.14 (InternEvo, 128 to
+// 1,024) for each doubling; this is about their geometric mean.
 constexpr double kDoublingSigma = 0.05;
 constexpr int kLargestScale = 4;       // devices relative to the largest run checked
 constexpr double kMattersAbove = 0.1;  // share of the step from which a cause matters

@@ -30,6 +30,7 @@ struct LegalityRule {
   // The framework runs such plans with a setting that the plan does not state: no refusal, only a
   // caution.
   bool is_caution = false;
+  bool reads_profile = false;  // by facts of the profile, which are not those of other frameworks
 };
 
 }  // namespace meshwright

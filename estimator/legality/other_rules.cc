@@ -257,18 +257,21 @@ constexpr LegalityRule kOtherRules[] = {
      .source = "experts_need_sequence_parallel of the framework profile; "
                "megatron/core/transformer/moe/moe_layer.py raises an error in training",
      .is_broken = &LacksSequenceParallelism,
-     .is_caution = true},
+     .is_caution = true,
+     .reads_profile = true},
     {.decided_by = Dimension::kRankOrder,
      .field = "rank_order",
      .sentence = "with pipelines inside data parallelism, expert x expert_tensor must be tensor x "
                  "context",
      .source = "experts_need_outer_pipeline of the framework profile",
-     .is_broken = &NumbersExpertsOtherwise},
+     .is_broken = &NumbersExpertsOtherwise,
+     .reads_profile = true},
     {.decided_by = Dimension::kZeroStage,
      .field = "zero_stage",
      .sentence = "this stage of ZeRO cannot be combined with a pipeline",
      .source = "largest_zero_stage_with_pipeline of the framework profile",
-     .is_broken = &ShardsTooMuchInPipeline},
+     .is_broken = &ShardsTooMuchInPipeline,
+     .reads_profile = true},
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ bool RecomputesPartsInPipeline(const Problem& problem, const Plan& plan) {
          (RecomputesSomeLayers(problem, plan) || RecomputesPartOfLayers(problem, plan));
 }
 
-bool SpreadsExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
+bool SpreadsAnyExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
 
 bool SplitsExperts(const Problem& problem, const Plan& plan) {
   return problem.model.moe.has_value() && plan.expert_tensor_parallel > 1;
@@ -95,10 +95,12 @@ bool ShardsSpreadExperts(const Problem&, const Plan& plan) {
   return plan.expert_parallel > 1 && plan.zero_stage == 3;
 }
 
-bool ShardsStatesInGroups(const Problem&, const Plan& plan) {
+bool ShardsLessThanWeightsInGroups(const Problem&, const Plan& plan) {
   const int group = plan.zero_group_size;
   return group > 0 && group < plan.data_parallel * plan.context_parallel && plan.zero_stage < 3;
 }
+
+bool OffloadsAny(const Problem&, const Plan& plan) { return plan.optimizer_offload_ratio > 0; }
 
 bool OffloadsPart(const Problem&, const Plan& plan) {
   return plan.optimizer_offload_ratio > 0 && plan.optimizer_offload_ratio < 1;
@@ -202,9 +204,10 @@ constexpr LegalityRule kPyTorchRules[] = {
     {.frameworks = "torchtitan pytorch-fsdp",
      .decided_by = Dimension::kOptimizerOffload,
      .field = "optimizer_offload_ratio",
-     .sentence = "all of the optimizer states are offloaded or none",
-     .source = "torch/distributed/fsdp: CPUOffloadPolicy",
-     .is_broken = &OffloadsPart},
+     .sentence =
+         "optimizer states go to the host together with the weights, which a plan cannot say",
+     .source = "torch/distributed/fsdp: CPUOffloadPolicy offloads parameters, gradients and states",
+     .is_broken = &OffloadsAny},
     {.frameworks = "pytorch-fsdp",
      .decided_by = Dimension::kPipelineParallel,
      .field = "pipeline_parallel",
@@ -216,7 +219,7 @@ constexpr LegalityRule kPyTorchRules[] = {
      .field = "expert_parallel",
      .sentence = "it does not spread experts over ranks",
      .source = "accelerate/parallelism_config.py: ParallelismConfig has no such dimension",
-     .is_broken = &SpreadsExperts},
+     .is_broken = &SpreadsAnyExperts},
     {.frameworks = "deepspeed",
      .decided_by = Dimension::kSchedule,
      .field = "schedule",
@@ -260,7 +263,7 @@ constexpr LegalityRule kPyTorchRules[] = {
      .field = "zero_group_size",
      .sentence = "smaller sharding groups need zero_stage 3",
      .source = "deepspeed/runtime/engine.py: MiCS and hierarchical partitions are read for stage 3",
-     .is_broken = &ShardsStatesInGroups},
+     .is_broken = &ShardsLessThanWeightsInGroups},
     {.frameworks = "deepspeed megatron-deepspeed",
      .decided_by = Dimension::kOptimizerOffload,
      .field = "optimizer_offload_ratio",

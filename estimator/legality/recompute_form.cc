@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <ranges>
 #include <vector>
 
 #include "estimator/layer/layer_split.h"
@@ -41,8 +40,10 @@ std::optional<int> RecomputeInterval(const ModelSpec& model, const FrameworkProf
                         plan.recompute.granularity != RecomputeGranularity::kFull;
   if (is_mixed || counts.size() != layers.size()) return std::nullopt;
   for (int interval = 2; interval <= layers.front(); ++interval) {
-    const auto every = layers | std::views::transform([&](int count) { return count / interval; });
-    if (std::ranges::equal(every, counts)) return interval;
+    const auto is_every = [&](int layer_count, int count) {
+      return layer_count / interval == count;
+    };
+    if (std::equal(layers.begin(), layers.end(), counts.begin(), is_every)) return interval;
   }
   return std::nullopt;
 }

@@ -81,8 +81,8 @@ struct InterNodeLink {
   bool operator==(const InterNodeLink&) const = default;
 };
 
-// A pool of equal nodes with equal chips. A mixed cluster has several pools.
-// The host of a node, which updates the optimizer states that are offloaded to it.
+// The host of a node, which updates the optimizer states that are offloaded to it. The devices of a
+// pool's nodes all have equal hosts.
 struct Host {
   // By all processes of the node together: the slowest of three public reports of nodes with eight
   // devices (1.8e9 to 4e9; docs/cost_model/data_parallel.md "Host").

@@ -20,6 +20,10 @@ int PlanDevices(const ParallelPlan& plan) {
   return plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel * plan.data_parallel;
 }
 
+std::string MegatronEnvironment(const ParallelPlan& plan) {
+  return plan.zero_stage <= 1 ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+}
+
 std::string TorchrunCommand(const JobSize& size, std::string_view program) {
   const std::string meeting =
       size.nodes == 1 ? "--standalone" : "--rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:29500";

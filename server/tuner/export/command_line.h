@@ -19,6 +19,11 @@ JobSize JobSizeOf(const Problem& problem, const ParallelPlan& plan);
 // Returns the number of devices that a plan uses.
 int PlanDevices(const ParallelPlan& plan);
 
+// Returns the environment that Megatron checks for when it starts, as the beginning of a command:
+// tensor and context parallelism and overlapped collectives need one connection (before Blackwell),
+// and its FSDP must not have just one (megatron/training/arguments.py).
+std::string MegatronEnvironment(const ParallelPlan& plan);
+
 // Returns the torchrun command that starts `program` on every node. Nodes meet at MASTER_ADDR,
 // which the user sets.
 std::string TorchrunCommand(const JobSize& size, std::string_view program);

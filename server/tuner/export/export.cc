@@ -20,25 +20,26 @@ namespace {
 struct Exporter {
   std::string_view framework;
   std::string_view profile;  // whose rules of legality hold
+  std::string_view version;  // of that framework, if the workload names another one
   LaunchConfig (*function)(const Problem&, const ParallelPlan&, Refusals&);
   bool has_files = true;  // false: its exports are flags only
 };
 
 // Each framework has a file and a row here.
 constexpr std::array kExporters = {
-    Exporter{"megatron-core", "megatron-core", ExportMegatronCore, false},
-    Exporter{"megatron-lm", "megatron-lm", ExportMegatronLm, false},
-    Exporter{"megatron-deepspeed", "megatron-deepspeed", ExportMegatronDeepSpeed},
-    Exporter{"flagscale", "flagscale", ExportFlagScale},
-    Exporter{"mindspeed", "mindspeed", ExportMindSpeed, false},
-    Exporter{"torchtitan", "torchtitan", ExportTorchtitan},
-    Exporter{"pytorch-fsdp", "pytorch-fsdp", ExportPyTorchFsdp},
-    Exporter{"deepspeed", "deepspeed", ExportDeepSpeed},
-    Exporter{"nanotron", "nanotron", ExportNanotron},
-    Exporter{"paddle", "paddle", ExportPaddle},
-    Exporter{"maxtext", "maxtext", ExportMaxText},
-    Exporter{"megatron-bridge", "megatron-core", ExportMegatronBridge},
-    Exporter{"nemo", "megatron-core", ExportNemo, false},
+    Exporter{"megatron-core", "megatron-core", "0.14", ExportMegatronCore, false},
+    Exporter{"megatron-lm", "megatron-lm", "2024", ExportMegatronLm, false},
+    Exporter{"megatron-deepspeed", "megatron-deepspeed", "2022", ExportMegatronDeepSpeed},
+    Exporter{"flagscale", "flagscale", "0.9", ExportFlagScale},
+    Exporter{"mindspeed", "mindspeed", "2024", ExportMindSpeed, false},
+    Exporter{"torchtitan", "torchtitan", "0.2", ExportTorchtitan},
+    Exporter{"pytorch-fsdp", "pytorch-fsdp", "2024", ExportPyTorchFsdp},
+    Exporter{"deepspeed", "deepspeed", "0.16.4", ExportDeepSpeed},
+    Exporter{"nanotron", "nanotron", "2024", ExportNanotron},
+    Exporter{"paddle", "paddle", "3.0", ExportPaddle},
+    Exporter{"maxtext", "maxtext", "2025", ExportMaxText},
+    Exporter{"megatron-bridge", "megatron-core", "0.14", ExportMegatronBridge},
+    Exporter{"nemo", "megatron-core", "0.14", ExportNemo, false},
 };
 
 const Exporter* FindExporter(std::string_view framework) {
@@ -60,13 +61,12 @@ void RefuseUnknownFields(const ParallelPlan& plan, Refusals& refusals) {
   });
 }
 
-// Returns the rules of the exporter's framework: those of the workload's version if it is the
-// workload's framework, or else those of every version.
+// Returns the rules of the exporter's framework, in the workload's version if it is the workload's
+// framework, or else in the exporter's.
 std::vector<const LegalityRule*> RulesOf(const Exporter& exporter, const Problem& problem) {
   if (exporter.profile == problem.workload.framework_name) return problem.legality;
-  std::vector<const LegalityRule*> rules = LegalityRulesOf(exporter.profile, "");
-  // Rules of any framework read facts of its profile, and the problem has another one.
-  std::erase_if(rules, [](const LegalityRule* rule) { return rule->frameworks.empty(); });
+  std::vector<const LegalityRule*> rules = LegalityRulesOf(exporter.profile, exporter.version);
+  std::erase_if(rules, [](const LegalityRule* rule) { return rule->reads_profile; });
   return rules;
 }
 
@@ -165,6 +165,14 @@ void AddExports(const Problem& problem, StudyResult& result) {
   for (ParetoPoint& point : result.pareto_front) add(point.plan);
   if (result.model_optimum.has_value()) add(*result.model_optimum);
   if (result.baseline.has_value()) add(*result.baseline);
+  const bool has_any = std::ranges::any_of(
+      result.plans, [](const RankedPlan& plan) { return !plan.exports.empty(); });
+  if (has_any || result.plans.empty()) return;
+  const std::string some = "export of some plans";
+  for (std::string& warning : result.warnings) {
+    const std::size_t at = warning.find(some);
+    if (at != std::string::npos) warning.replace(at, some.size(), "export of any plan");
+  }
 }
 
 }  // namespace meshwright

@@ -28,7 +28,7 @@ std::optional<DataRanks> DataRanksOf(const ParallelPlan& plan);
 // has every value that is possible.
 struct Expressible {
   std::string_view framework = {};  // as it calls itself
-  // Of the plan.
+  // Fields of the plan.
   bool tensor_parallel = true;
   bool sequence_parallel = true;         // with tensor parallelism
   bool needs_sequence_parallel = false;  // tensor parallelism always splits the sequence too
@@ -44,7 +44,7 @@ struct Expressible {
   bool optimizer_offload = false;
   bool activation_offload = false;
   std::span<const RecomputeForm> recompute = {};
-  // Of the workload.
+  // Fields of the workload.
   std::span<const Precision> precisions = {};
   std::span<const Fp8Recipe> fp8_recipes = {};
   std::span<const GradientDtype> gradient_dtypes = {};
@@ -53,7 +53,7 @@ struct Expressible {
   bool tensor_overlap = false;
   bool always_overlaps_sharding = false;  // of weights and gradients
   bool dropout = false;
-  // Of the model.
+  // Fields of the model.
   std::span<const MlpKind> mlps = {};
   bool layer_norm = false;  // beside RMSNorm
   bool experts = false;

@@ -122,7 +122,7 @@ void SetRecomputeByStage(const Problem& problem, const ParallelPlan& plan, Json&
   }
 }
 
-std::string ExperimentText(const JobSize& size) {
+std::string ExperimentText(const JobSize& size, bool has_one_connection) {
   return fmt::format(R"(defaults:
   - _self_
   - train: plan
@@ -138,16 +138,15 @@ experiment:
     backend: torchrun
     nnodes: {}
     nproc_per_node: {}
-  envs:
-    CUDA_DEVICE_MAX_CONNECTIONS: 1
-
+{}
 action: run
 
 hydra:
   run:
     dir: ${{experiment.exp_dir}}/hydra
 )",
-                     size.nodes, size.processes_per_node);
+                     size.nodes, size.processes_per_node,
+                     has_one_connection ? "  envs:\n    CUDA_DEVICE_MAX_CONNECTIONS: 1\n" : "");
 }
 
 std::vector<std::string> LeftOut(const ModelSpec& model) {
@@ -193,13 +192,14 @@ LaunchConfig ExportFlagScale(const Problem& problem, const ParallelPlan& plan, R
   Json config = {{"system", Json::object()}, {"model", Json::object()}, {"data", Json::object()}};
   for (const Flag& flag : flags.flags()) SetFlag(flag, config);
   if (by_stage) SetRecomputeByStage(problem, plan, config, refusals);
-  return {.text = YamlText(config),
-          .file_name = "conf/train/plan.yaml",
-          .versions = "0.8 to 0.9",
-          .command = "python run.py --config-path ./conf --config-name config action=run",
-          .left_out = LeftOut(problem.model),
-          .other_files = {
-              {.name = "conf/config.yaml", .text = ExperimentText(JobSizeOf(problem, plan))}}};
+  return {
+      .text = YamlText(config),
+      .file_name = "conf/train/plan.yaml",
+      .versions = "0.8 to 0.9",
+      .command = "python run.py --config-path ./conf --config-name config action=run",
+      .left_out = LeftOut(problem.model),
+      .other_files = {{.name = "conf/config.yaml",
+                       .text = ExperimentText(JobSizeOf(problem, plan), plan.zero_stage <= 1)}}};
 }
 
 }  // namespace meshwright

@@ -253,6 +253,11 @@ Json MlpActivations(MlpKind mlp) {
 void SetModel(const ModelSpec& model, Json& config, Refusals& refusals) {
   const bool is_deepseek = model.moe.has_value() && (model.moe->first_dense_layer_count > 0 ||
                                                      model.moe->shared_expert_ffn_hidden_size > 0);
+  if (is_deepseek != model.mla.has_value()) {
+    refusals.Refuse("model.mla",
+                    "not together with shared experts or first dense layers; MaxText has latent "
+                    "attention in its deepseek layers only, and only with it");
+  }
   config["model_name"] = "default";
   config["decoder_block"] =
       is_deepseek ? "deepseek" : (model.moe.has_value() ? "mixtral" : "llama2");
@@ -277,7 +282,9 @@ std::vector<std::string> LeftOut(const ModelSpec& model) {
       "length and learning rate: steps, learning_rate, warmup_steps_fraction, "
       "gradient_clipping_threshold",
       "checkpoints and names: base_output_directory, run_name, checkpoint_period",
-      "hardware: gpu_multiprocess or tpu"};
+      "on several nodes: hardware (gpu_multiprocess), and the launcher that starts the command on "
+      "each of them",
+      "in the compiler's hands: a fused loss"};
   if (model.moe.has_value()) {
     left_out.emplace_back(
         "of the router: routed_score_func, routed_scaling_factor, routed_bias, n_routing_groups, "

@@ -186,7 +186,8 @@ LaunchConfig ExportMegatronCore(const Problem& problem, const ParallelPlan& plan
   AddMegatronFusionFlags(problem.workload, flags);
   return {.text = flags.Text(),
           .versions = "0.12 to 0.14",
-          .command = TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
+          .command = MegatronEnvironment(plan) +
+                     TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
           .left_out = MegatronLeftOut(problem.model)};
 }
 

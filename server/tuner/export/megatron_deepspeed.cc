@@ -109,10 +109,15 @@ LaunchConfig ExportMegatronDeepSpeed(const Problem& problem, const ParallelPlan&
   flags.Add("--deepspeed");
   flags.Add("--deepspeed_config", "ds_config.json");
   flags.Add("--zero-stage", plan.zero_stage);
+  if (workload.gradient_dtype == GradientDtype::kFp16 && workload.precision != Precision::kFp16) {
+    flags.Refuse("workload.gradient_dtype",
+                 "fp16 without fp16 training; Megatron-DeepSpeed reduces in the training's type");
+  }
   return {
       .text = flags.Text(),
       .versions = "2022 (bigscience-workshop/Megatron-DeepSpeed)",
-      .command = TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
+      .command =
+          MegatronEnvironment(plan) + TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
       .left_out = {fmt::format("data and the tokenizer with its vocabulary of {}: --data-path, "
                                "--vocab-file, --merge-file, --tokenizer-type",
                                problem.model.vocab_size),

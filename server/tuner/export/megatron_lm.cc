@@ -265,7 +265,8 @@ LaunchConfig ExportMegatronLm(const Problem& problem, const ParallelPlan& plan,
                   problem.model.vocab_size));
   return {.text = flags.Text(),
           .versions = fmt::format("{}", year),
-          .command = TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
+          .command = MegatronEnvironment(plan) +
+                     TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
           .left_out = std::move(left_out)};
 }
 

@@ -259,7 +259,8 @@ LaunchConfig ExportMindSpeed(const Problem& problem, const ParallelPlan& plan, R
   }
   return {.text = flags.Text(),
           .versions = "2024 (MindSpeed-LLM 2.0)",
-          .command = TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
+          .command = MegatronEnvironment(plan) +
+                     TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
           .left_out = std::move(left_out)};
 }
 

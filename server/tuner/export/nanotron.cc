@@ -132,7 +132,8 @@ std::vector<std::string> LeftOut() {
       "length and learning rate: tokens.train_steps, optimizer.learning_rate_scheduler, "
       "optimizer.weight_decay, optimizer.clip_grad, and the betas and epsilon of "
       "optimizer.optimizer_factory",
-      "checkpoints: checkpoints.checkpoints_path, checkpoints.checkpoint_interval"};
+      "checkpoints: checkpoints.checkpoints_path, checkpoints.checkpoint_interval",
+      "in the model's code: a fused loss"};
 }
 
 }  // namespace

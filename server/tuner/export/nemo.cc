@@ -211,7 +211,8 @@ LaunchConfig ExportMegatronBridge(const Problem& problem, const ParallelPlan& pl
       .text = YamlText(config),
       .file_name = "plan.yaml",
       .versions = "0.1 to 0.2",
-      .command = TorchrunCommand(JobSizeOf(problem, plan), "pretrain.py --config-file plan.yaml"),
+      .command = MegatronEnvironment(plan) +
+                 TorchrunCommand(JobSizeOf(problem, plan), "pretrain.py --config-file plan.yaml"),
       .left_out = LeftOut(problem, "the recipe that pretrain.py starts from")};
 }
 
@@ -229,6 +230,9 @@ LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusa
   add("trainer.num_nodes", size.nodes);
   add("trainer.devices", size.processes_per_node);
   add("trainer.plugins", MixedPrecision(problem.workload, refusals));
+  if (problem.workload.precision == Precision::kFp8) {
+    refusals.Refuse("workload.precision", "fp8; NeMo sets it in the recipe's own code");
+  }
   CheckOptimizer(problem.workload, refusals);
   for (const Flag& flag : flags.flags()) {
     if (IsOfMixedPrecision(flag.name)) continue;
@@ -244,8 +248,9 @@ LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusa
       problem.workload.gradient_dtype == GradientDtype::kFp32);
   return {.text = fields.Text(),
           .versions = "2.2 to 2.4",
-          .command = "nemo llm pretrain --factory $RECIPE -y",
-          .left_out = LeftOut(problem, "RECIPE")};
+          .command = MegatronEnvironment(plan) + "nemo llm pretrain --factory $RECIPE -y",
+          .left_out = LeftOut(problem,
+                              "RECIPE, and on several nodes the launcher that starts the command")};
 }
 
 }  // namespace meshwright

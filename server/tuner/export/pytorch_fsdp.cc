@@ -195,9 +195,9 @@ LaunchConfig ExportPyTorchFsdp(const Problem& problem, const ParallelPlan& plan,
           .file_name = "plan.yaml",
           .versions = "2024 (accelerate 1.10 and later, FSDP 2)",
           .command = fmt::format(
-              "accelerate launch --config_file plan.yaml {}--gradient_accumulation_steps {} "
-              "train.py",
-              meeting, accumulation),
+              "ACCELERATE_GRADIENT_ACCUMULATION_STEPS={} accelerate launch --config_file plan.yaml "
+              "{}train.py",
+              accumulation, meeting),
           .left_out = LeftOut(problem, plan)};
 }
 

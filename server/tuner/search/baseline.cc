@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "estimator/learning/interval.h"
 #include "estimator/legality/legality.h"
 #include "search_space/base/status.h"
+#include "search_space/base/units.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
@@ -18,6 +21,9 @@
 
 namespace meshwright {
 namespace {
+
+// A careful person leaves so much memory that the plan fits with this probability, if one can.
+constexpr double kSureToFit = 0.95;
 
 ParallelPlan HandMade(const Problem& problem, int t, int p, int experts,
                       RecomputeGranularity recompute) {
@@ -58,27 +64,41 @@ std::optional<ParallelPlan> Legal(ParallelPlan plan, const Problem& problem) {
   return std::nullopt;
 }
 
-// The plan with as little recomputation as fits.
-std::optional<ParallelPlan> Fitting(ParallelPlan plan, AnalyticModel& model) {
+bool Fits(const ParallelPlan& plan, const Problem& problem, AnalyticModel& model, double share) {
+  const Bytes capacity = problem.cluster.pools.front().memory_capacity;
+  const MemoryCheck memory = model.CheckMemory(plan);
+  return memory.fits && memory.reserved_memory <= Scale(capacity, share);
+}
+
+// Returns the plan with as little recomputation as fits into this share of the memory.
+std::optional<ParallelPlan> Fitting(ParallelPlan plan, const Problem& problem, AnalyticModel& model,
+                                    double share) {
   for (const RecomputeGranularity recompute :
        {RecomputeGranularity::kNone, RecomputeGranularity::kSelective,
         RecomputeGranularity::kFull}) {
     plan.recompute.granularity = recompute;
-    if (model.CheckMemory(plan).fits) return plan;
+    if (Fits(plan, problem, model, share)) return plan;
   }
   return std::nullopt;
 }
 
 std::optional<ParallelPlan> ByRecipe(const Recipe& recipe, const Problem& problem,
-                                     AnalyticModel& model) {
+                                     AnalyticModel& model, double share) {
   const std::optional<ParallelPlan> plan = PlanOf(recipe, problem);
   if (!plan.has_value() || !IsLegal(*plan, problem)) return std::nullopt;
-  return Fitting(*plan, model);
+  if (!recipe.recomputes_layers) return Fitting(*plan, problem, model, share);
+  return Fits(*plan, problem, model, share) ? plan : std::nullopt;
+}
+
+// Adds where the baseline comes from.
+void NoteSource(std::string value, std::string source, std::vector<AppliedDefault>& applied) {
+  applied.push_back({.field = "baseline", .value = std::move(value), .source = std::move(source)});
 }
 
 }  // namespace
 
-std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticModel& model) {
+std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticModel& model,
+                                            double share) {
   const int devices = DeviceCount(problem.cluster);
   const int node = problem.cluster.pools.front().devices_per_node;
   const std::vector<int> experts = problem.model.moe.has_value()
@@ -93,7 +113,7 @@ std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticMode
         if (node % t != 0) continue;
         for (const int e : experts) {
           const auto plan = Legal(HandMade(problem, t, product / t, e, recompute), problem);
-          if (plan.has_value() && model.CheckMemory(*plan).fits) return plan;
+          if (plan.has_value() && Fits(*plan, problem, model, share)) return plan;
         }
       }
     }
@@ -103,22 +123,23 @@ std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticMode
 
 std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model,
                                             std::vector<AppliedDefault>& applied) {
-  if (const Recipe* const recipe = NearestRecipe(problem)) {
-    const std::optional<ParallelPlan> plan = ByRecipe(*recipe, problem, model);
+  const Recipe* const recipe = NearestRecipe(problem);
+  const double safe =
+      LargestMedianRatio(kSureToFit, MemorySigma(model.problem(), model.calibration()));
+  for (const double share : {safe, 1.0}) {
+    std::optional<ParallelPlan> plan;
+    if (recipe != nullptr) plan = ByRecipe(*recipe, problem, model, share);
     if (plan.has_value()) {
-      applied.push_back({.field = "baseline",
-                         .value = fmt::format("published recipe of {}", recipe->model),
-                         .source = std::string(recipe->source)});
+      NoteSource("recipe", fmt::format("{}, {}", recipe->source, recipe->model), applied);
+      return plan;
+    }
+    plan = BaselineByThumb(problem, model, share);
+    if (plan.has_value()) {
+      NoteSource("rule of thumb", "the smallest tensor x pipeline parallelism that fits", applied);
       return plan;
     }
   }
-  const std::optional<ParallelPlan> plan = BaselineByThumb(problem, model);
-  if (plan.has_value()) {
-    applied.push_back({.field = "baseline",
-                       .value = "rule of thumb",
-                       .source = "the smallest tensor x pipeline parallelism that fits"});
-  }
-  return plan;
+  return std::nullopt;
 }
 
 std::optional<RankedPlan> BaselineOf(const std::optional<ResolvedPlan>& stated,

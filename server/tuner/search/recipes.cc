@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kMostSizeRatio = 4.0 / 3;
 constexpr int kMostDeviceRatio = 2;
+constexpr int kMostExpertRatio = 2;
 
 // Megatron-Bridge and NeMo run Megatron-Core.
 constexpr std::string_view kCore = "megatron-core flagscale";
@@ -136,20 +137,24 @@ constexpr Recipe kRecipes[] = {
     {.frameworks = "torchtitan",
      .model = "Llama 3 70B",
      .parameters = 70,
-     .least_devices = 128,
+     .least_devices = 64,
      .most_devices = 512,
      .sequence_length = 8192,
      .tensor = 8,
+     .micro_batch = 8,
      .zero_stage = 3,
+     .recomputes_layers = true,
      .source = "torchtitan: train_configs/llama3_70b.toml"},
     {.frameworks = "torchtitan",
      .model = "Llama 3.1 405B",
      .parameters = 405,
-     .least_devices = 256,
+     .least_devices = 128,
      .most_devices = 512,
      .sequence_length = 8192,
      .tensor = 8,
+     .micro_batch = 2,
      .zero_stage = 3,
+     .recomputes_layers = true,
      .source = "torchtitan: train_configs/llama3_405b.toml"},
 };
 
@@ -170,7 +175,7 @@ std::optional<double> DistanceTo(const Recipe& recipe, const Problem& problem) {
   if (!IsOf(recipe, problem.workload.framework_name) || (recipe.experts > 0) != (experts > 0)) {
     return std::nullopt;
   }
-  if (experts > kMostDeviceRatio * recipe.experts || recipe.experts > kMostDeviceRatio * experts) {
+  if (experts > kMostExpertRatio * recipe.experts || recipe.experts > kMostExpertRatio * experts) {
     return std::nullopt;
   }
   const int devices = DeviceCount(problem.cluster);
@@ -215,6 +220,7 @@ std::optional<ParallelPlan> PlanOf(const Recipe& recipe, const Problem& problem)
                        .micro_batch_size = recipe.micro_batch,
                        .zero_stage = recipe.zero_stage,
                        .rank_order = problem.profile.rank_orders.front()};
+  if (recipe.recomputes_layers) plan.recompute.granularity = RecomputeGranularity::kFull;
   if (recipe.virtual_stages > 1) plan.schedule = Schedule::kInterleaved1f1b;
   return plan;
 }

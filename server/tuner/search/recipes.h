@@ -12,9 +12,8 @@ namespace meshwright {
 struct Recipe {
   std::string_view frameworks = {};  // names of profiles, separated by spaces
   std::string_view model = {};
-  // Of the model, in billions, and its experts (0: dense); of the recipe's runs.
-  double parameters = 0;
-  int experts = 0;
+  double parameters = 0;  // billions
+  int experts = 0;        // 0: dense
   int least_devices = 0;
   int most_devices = 0;
   int sequence_length = 0;
@@ -25,12 +24,13 @@ struct Recipe {
   int spread_experts = 1;
   int micro_batch = 1;
   int zero_stage = 1;
+  bool recomputes_layers = false;  // every layer in full; otherwise as few as make it fit
   std::string_view source = {};
 };
 
-// Returns the published recipe of the workload's framework for the model that is nearest to the
-// question's, in size within a third, on a number of devices of which its runs had at least half
-// and at most twice as many; nullptr if there is none.
+// Returns the published recipe of the workload's framework whose model is nearest to the question's
+// in size; nullptr if none is within a third, for between half of the recipe's fewest devices and
+// twice its most.
 const Recipe* NearestRecipe(const Problem& problem);
 
 // Returns the recipe's plan on the devices of the cluster; nullopt if they cannot be divided so.

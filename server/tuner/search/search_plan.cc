@@ -66,9 +66,9 @@ int LargestStage(const ParallelPlan& plan) {
 void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estimate) {
   if (plan.optimizer_offload_ratio > 0) {
     estimate.warnings.emplace_back(
-        "optimizer offload is timed by the rate of the host (cluster.pools[].host) and by its "
-        "link; "
-        "what is not stated of them is assumed");
+        "optimizer offload is timed by the rate and the link of the host (cluster.pools[].host); "
+        "what "
+        "is not stated of them is assumed");
   }
   if (plan.activation_offload_ratio > 0) {
     const Bytes offloaded = LargestOffload(plan, estimate, model);

@@ -64,7 +64,8 @@ TEST(ExportTest, CommandStartsAllProcesses) {
   const auto config = ExportPlan("megatron-core", Llama70b(), DensePlan());
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->command,
-            "torchrun --nnodes 16 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint "
+            "CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 16 --nproc-per-node 8 --rdzv-backend "
+            "c10d --rdzv-endpoint "
             "$MASTER_ADDR:29500 pretrain_gpt.py");
   EXPECT_EQ(config->file_name, "");
   EXPECT_EQ(config->versions, "0.12 to 0.14");

@@ -133,9 +133,9 @@ parallelism_config:
 )");
   // 1,024 / 64 = 16 micro-batches
   EXPECT_EQ(config->command,
-            "accelerate launch --config_file plan.yaml --machine_rank $NODE_RANK "
-            "--main_process_ip $MASTER_ADDR --main_process_port 29500 "
-            "--gradient_accumulation_steps 16 train.py");
+            "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=16 accelerate launch --config_file plan.yaml "
+            "--machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500 "
+            "train.py");
 }
 
 TEST(DeepSpeedTest, GoldenWithOffload) {

@@ -103,7 +103,7 @@ ParallelPlan ReadPyTorchFsdp(const LaunchConfig& config, const Problem& problem)
     plan.zero_stage = fsdp.at("fsdp_reshard_after_forward") ? 3 : 2;
     if (fsdp.at("fsdp_activation_checkpointing")) plan.recompute = EveryLayer(plan);
   }
-  const int accumulation = CommandNumber(config.command, "--gradient_accumulation_steps");
+  const int accumulation = CommandNumber(config.command, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS");
   plan.micro_batch_size = problem.workload.global_batch_size / plan.data_parallel / accumulation;
   return plan;
 }
