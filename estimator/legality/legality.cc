@@ -21,15 +21,6 @@ std::optional<int> TakeNumber(std::string_view& version) {
   return number;
 }
 
-bool IsListed(std::string_view name, std::string_view list) {
-  for (std::size_t at = list.find(name); at != std::string_view::npos;
-       at = list.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if ((at == 0 || list[at - 1] == ' ') && (end == list.size() || list[end] == ' ')) return true;
-  }
-  return false;
-}
-
 bool Holds(const VersionRange& range, std::string_view version) {
   std::string_view rest = version;
   if (!TakeNumber(rest).has_value()) return true;
@@ -48,6 +39,15 @@ std::vector<const LegalityRule*> Applying(const EstimatorProblem& problem, const
 }
 
 }  // namespace
+
+bool IsListed(std::string_view name, std::string_view list) {
+  for (std::size_t at = list.find(name); at != std::string_view::npos;
+       at = list.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || list[at - 1] == ' ') && (end == list.size() || list[end] == ' ')) return true;
+  }
+  return false;
+}
 
 bool IsOlder(std::string_view a, std::string_view b) {
   while (true) {

@@ -18,6 +18,9 @@ std::vector<const LegalityRule*> AllLegalityRules();
 std::vector<const LegalityRule*> LegalityRulesOf(std::string_view framework,
                                                  std::string_view version);
 
+// Returns true if the name is one of those in the list, which are separated by spaces.
+bool IsListed(std::string_view name, std::string_view list);
+
 // Returns the first rule or caution that a plan breaks among those that the walk decides by setting
 // the dimension `just_set`, or null. A search leaves such plans out.
 const LegalityRule* BrokenRule(const EstimatorProblem& problem, const ParallelPlan& plan,

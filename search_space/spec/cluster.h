@@ -84,8 +84,8 @@ struct InterNodeLink {
 // The host of a node, which updates the optimizer states that are offloaded to it. The devices of a
 // pool's nodes all have equal hosts.
 struct Host {
-  // By all processes of the node together: the slowest of three public reports of nodes with eight
-  // devices (1.8e9 to 4e9; docs/cost_model/data_parallel.md "Host").
+  // All processes of the node together have this rate: the slowest of three reports of nodes of
+  // eight devices (1.8e9 to 4e9; docs/cost_model/data_parallel.md "Host").
   double updated_parameters_per_second = 1.8e9;
   int numa_domain_count = 2;         // a process updates with the share of its own domain
   std::optional<Bytes> memory = {};  // absent: not known

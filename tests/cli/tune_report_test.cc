@@ -108,7 +108,7 @@ TEST(StudyReportTest, AFileOfTheFrameworkComesBeforeItsCommand) {
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("Plan 1 for megatron-core\na = 1\n"));
 }
 
-// What only some readers want is behind --verbose, and the report says so.
+// The report leaves details to --verbose, and says so.
 TEST(StudyReportTest, IsShortUnlessAskedForMore) {
   const std::string report = StudyReport(Answer(), {});
   for (const char* detail : {"Pruned", "Defaults that were applied", "Where the step of plan 1"}) {

@@ -163,6 +163,13 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
       "in the script: the model's biases of queries, keys and values, norms of queries and keys, "
       "rotary base and scaling, norm epsilon",
       "in the script: data, tokenizer, number of steps, save_checkpoint"};
+  if (workload.cross_entropy_kernel == KernelFusion::kFused) {
+    left_out.emplace_back("in the script: a fused loss");
+  }
+  const bool gathers_late = plan.zero_stage == 1 || plan.zero_stage == 2;
+  if (workload.overlap.parameter_gather && gathers_late) {
+    left_out.emplace_back("nowhere: an overlapped gather of the weights, which ZeRO 1 and 2 lack");
+  }
   if (plan.pipeline_parallel > 1) {
     left_out.push_back(
         fmt::format("in the script: PipelineModule(num_stages={})", plan.pipeline_parallel));

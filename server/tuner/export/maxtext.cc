@@ -148,7 +148,14 @@ void SetBatch(const Problem& problem, const ParallelPlan& plan, Json& config, Re
   const int micro_batches = MicroBatchCount(plan, batch);
   const bool has_pipeline = plan.pipeline_parallel > 1;
   const int accumulation = has_pipeline ? 1 : micro_batches;
-  config["per_device_batch_size"] = static_cast<double>(batch) / accumulation / PlanDevices(plan);
+  const double of_device = static_cast<double>(batch) / accumulation / PlanDevices(plan);
+  // MaxText multiplies it with the devices again, and drops the fraction.
+  if (static_cast<int>(of_device * PlanDevices(plan)) * accumulation != batch) {
+    refusals.Refuse("workload.global_batch_size",
+                    fmt::format("{}; MaxText's per_device_batch_size = {} loses a part of it",
+                                batch, of_device));
+  }
+  config["per_device_batch_size"] = of_device;
   config["gradient_accumulation_steps"] = accumulation;
   config["max_target_length"] = problem.workload.sequence_length;
   if (!has_pipeline) return;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "estimator/legality/legality.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
@@ -158,21 +159,12 @@ constexpr Recipe kRecipes[] = {
      .source = "torchtitan: train_configs/llama3_405b.toml"},
 };
 
-bool IsOf(const Recipe& recipe, std::string_view framework) {
-  std::string_view rest = recipe.frameworks;
-  while (!rest.empty()) {
-    const std::size_t space = rest.find(' ');
-    if (rest.substr(0, space) == framework) return true;
-    rest = space == std::string_view::npos ? std::string_view() : rest.substr(space + 1);
-  }
-  return false;
-}
-
 // Returns how far the sizes are apart, as the logarithm of their ratio; nullopt if too far.
 std::optional<double> DistanceTo(const Recipe& recipe, const Problem& problem) {
   const ModelSpec& model = problem.model;
   const int experts = model.moe.has_value() ? model.moe->expert_count : 0;
-  if (!IsOf(recipe, problem.workload.framework_name) || (recipe.experts > 0) != (experts > 0)) {
+  if (!IsListed(problem.workload.framework_name, recipe.frameworks) ||
+      (recipe.experts > 0) != (experts > 0)) {
     return std::nullopt;
   }
   if (experts > kMostExpertRatio * recipe.experts || recipe.experts > kMostExpertRatio * experts) {

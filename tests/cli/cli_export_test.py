@@ -1,0 +1,52 @@
+"""Tests the exports of plans as users get them: cli_export_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+
+import json
+import sys
+import unittest
+
+from programs import TINY_PLAN, TINY_WORKLOAD, Folder, case
+
+
+class ExportTest(Folder):
+    def test_export(self):
+        plan = self.write("case.json", case())
+        flags = self.run_cli("export", "--plan", plan, "--framework", "megatron-core").stdout
+        self.assertIn("--pipeline-model-parallel-size 2 \\\n", flags)
+        # Without a framework it is the case's.
+        done = self.run_cli("export", "--plan", plan)
+        self.assertEqual(done.stdout, flags)
+        self.assertIn("pretrain_gpt.py <flags>\n", done.stderr)
+        self.assertIn("Not among these flags:\n", done.stderr)
+        exported = json.loads(self.run_cli("export", "--plan", plan, "--output", "json").stdout)
+        self.assertEqual(exported["exports"], {"megatron-core": flags})
+        self.assertIn("torchrun --nnodes ", exported["launches"]["megatron-core"]["command"])
+        self.run_cli("export", "--plan", plan, "--framework", "horovod", expect=5)
+        self.run_cli("export", expect=2)
+        bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 3}))
+        self.run_cli("export", "--plan", bad, expect=3)
+
+    # A plan of a study's answer, for its own framework or for another one.
+    def test_export_of_a_study(self):
+        question = self.question(workload={**TINY_WORKLOAD, "framework": {"name": "megatron-core"}})
+        answer = json.loads(self.run_cli("tune", *question, "--output", "json").stdout)
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+        for rank, ranked in enumerate([answer["baseline"], *answer["plans"]]):
+            flags = self.run_cli("export", "--study", study, "--rank", str(rank)).stdout
+            self.assertEqual(flags, ranked["exports"]["megatron-core"])
+        other = self.run_cli("export", "--study", study, "--framework", "megatron-bridge").stdout
+        self.assertIn("tensor_model_parallel_size: ", other)
+        done = self.run_cli("export", "--study", study, "--rank", "99", expect=3)
+        self.assertIn("error: rank = 99; must be between 0 and ", done.stderr)
+        self.run_cli("export", "--study", "study-none", expect=5)
+        self.run_cli("export", "--study", study, "--plan", "-", expect=2)
+
+    def test_framework_in_place_of_the_workloads(self):
+        answer = json.loads(self.run_cli("tune", *self.question(), "--framework", "torchtitan", "--output",
+                                         "json").stdout)
+        self.assertIn("data_parallel_shard_degree", answer["plans"][0]["exports"]["torchtitan"])
+        done = self.run_cli("tune", *self.question(), "--framework", "torchtitn", expect=3)
+        self.assertIn("workload.framework.name = \"torchtitn\"; must be one of torchtitan", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
