@@ -13,9 +13,14 @@
 namespace meshwright {
 namespace {
 
+using std::chrono::steady_clock;
+
 // The limit is higher than the number of events in the journal of a day-long study (engine.cc,
 // kProgressInterval), so that a replay fits.
 constexpr std::size_t kQueueLimit = 4096;
+
+// How long a closed call waits for its reader to accept the message that is being written.
+constexpr std::chrono::seconds kPatience{5};
 
 absl::Status StoppingError() {
   return WithReason(absl::UnavailableError("the server is stopping; watch again from the last "
@@ -86,9 +91,9 @@ void WatchReactor::Push(v1::WatchStudyResponse message) {
     if (closing_.has_value()) return;
     if (queue_.size() >= kQueueLimit) {
       queue_.clear();
-      closing_ = WithReason(absl::AbortedError("the reader is too slow; watch again from the last "
-                                               "revision"),
-                            "RESYNC");
+      CloseWith(WithReason(absl::AbortedError("the reader is too slow; watch again from the last "
+                                              "revision"),
+                           "RESYNC"));
     } else {
       last_revision_ = std::max(last_revision_, message.revision());
       queue_.push_back(std::move(message));
@@ -100,9 +105,15 @@ void WatchReactor::Push(v1::WatchStudyResponse message) {
 void WatchReactor::Close(const absl::Status& status) {
   {
     const std::lock_guard lock(mutex_);
-    if (!closing_.has_value()) closing_ = status;
+    CloseWith(status);
   }
   Advance();
+}
+
+void WatchReactor::CloseWith(const absl::Status& status) {
+  if (closing_.has_value()) return;
+  closing_ = status;
+  closed_at_ = steady_clock::now();
 }
 
 void WatchReactor::Heartbeat() {
@@ -111,9 +122,9 @@ void WatchReactor::Heartbeat() {
   {
     const std::lock_guard lock(mutex_);
     // A reader that does not even accept the message being written is not told why.
-    is_stuck = is_writing_ && closing_.has_value();
-    // The waiting messages will show that the server is alive.
-    if (!is_stuck && !queue_.empty()) return;
+    is_stuck = is_writing_ && closing_.has_value() && steady_clock::now() - closed_at_ > kPatience;
+    // The waiting messages will show that the server is alive; a closed call takes no more.
+    if (!is_stuck && (closing_.has_value() || !queue_.empty())) return;
     message.set_revision(last_revision_);
   }
   if (is_stuck) {
@@ -156,7 +167,7 @@ void WatchReactor::OnWriteDone(bool ok) {
     is_writing_ = false;
     if (!ok) {
       queue_.clear();
-      if (!closing_.has_value()) closing_ = absl::CancelledError("the reader has disconnected");
+      CloseWith(absl::CancelledError("the reader has disconnected"));
     }
   }
   Advance();
@@ -166,7 +177,7 @@ void WatchReactor::OnCancel() {
   {
     const std::lock_guard lock(mutex_);
     queue_.clear();
-    if (!closing_.has_value()) closing_ = absl::CancelledError("the reader has disconnected");
+    CloseWith(absl::CancelledError("the reader has disconnected"));
   }
   Advance();
 }

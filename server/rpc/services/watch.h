@@ -42,6 +42,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
  private:
   void Receive(const std::optional<EventRecord>& event);
   void Push(v1::WatchStudyResponse message);
+  // Notes how the call ends, unless that is settled. The caller holds `mutex_`.
+  void CloseWith(const absl::Status& status);
   // Starts the next write or ends the call, unless a write is under way.
   void Advance();
 
@@ -59,6 +61,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
   bool is_finished_ = false;
   std::optional<absl::Status> closing_ = {};  // the status that ends the call once the queue is
                                               // empty
+  std::chrono::steady_clock::time_point closed_at_;  // when `closing_` was set
 };
 
 // All open watches of a server. It sends each its heartbeats, and closes them when the server

@@ -283,7 +283,7 @@ void SetModel(const ModelSpec& model, Json& config, Refusals& refusals) {
 
 std::vector<std::string> LeftOut(const ModelSpec& model) {
   std::vector<std::string> left_out = {
-      "of the model: normalization_layer_epsilon, rope_max_timescale, rope_type, attention_bias, "
+      "the model's normalization_layer_epsilon, rope_max_timescale, rope_type, attention_bias and "
       "use_qk_norm",
       "data and tokenizer: dataset_type, dataset_path, tokenizer_path",
       "length and learning rate: steps, learning_rate, warmup_steps_fraction, "
