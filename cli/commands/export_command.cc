@@ -17,6 +17,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
+#include "server/convert/workload_settings_wire.h"
 #include "server/process/exit_code.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/knowledge.h"
@@ -62,7 +63,7 @@ absl::StatusOr<v1::EvaluateCase> CaseOf(const v1::GetStudyResponse& study, int r
   *asked.mutable_workload() = study.question().workload();
   *asked.mutable_cluster() = study.question().cluster();
   *asked.mutable_plan() = ranked.plan();
-  if (ranked.has_precision()) asked.mutable_workload()->set_precision(ranked.precision());
+  RETURN_IF_ERROR(SetSettings(ranked, *asked.mutable_workload()));
   return asked;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "search_space/spec/workload_settings.h"
 
 namespace meshwright {
 namespace {
@@ -67,8 +68,13 @@ std::string LikeLines(const v1::TuneResult& result, int columns) {
 }  // namespace
 
 std::string FullWords(const v1::RankedPlan& ranked) {
-  const std::string words = PlanWords(ranked.plan());
-  return ranked.has_precision() ? ranked.precision() + " " + words : words;
+  std::vector<std::string> words;
+  for (const v1::WorkloadSetting& setting : ranked.settings()) {
+    const bool speaks = setting.field() == kPrecisionField;
+    words.push_back(speaks ? setting.value() : setting.field() + "=" + setting.value());
+  }
+  words.push_back(PlanWords(ranked.plan()));
+  return fmt::format("{}", fmt::join(words, " "));
 }
 
 std::string KindsTable(const v1::TuneResult& result, int columns) {

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/workload_settings.h"
 
 namespace meshwright {
 
@@ -52,9 +54,9 @@ struct SpaceOptions {
   std::map<Dimension, DimensionChoice> chosen = {};
   DimensionChoice data_parallel = {};
   DimensionChoice recomputed_layers = {};  // layers of a stage, under full recomputation
-  // Choices that the workload leaves open. They are no part of a plan; each value has its own
-  // space.
-  DimensionChoice precisions = {};
+  // Settings that the workload leaves open, in the order of kWorkloadSettings. They are no part of
+  // a plan; each combination of values has its own space.
+  std::array<DimensionChoice, kWorkloadSettings.size()> settings = {};
   bool operator==(const SpaceOptions&) const = default;
 };
 

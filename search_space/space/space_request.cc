@@ -12,28 +12,17 @@
 
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space_options.h"
+#include "search_space/spec/choice_codes.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/plan_fields.h"
+#include "search_space/spec/workload_settings.h"
 
 namespace meshwright {
 namespace {
 
 // Returns the code of a word of a dimension; null if the dimension is a number.
 using WordCode = std::optional<int> (*)(std::string_view word);
-
-template <typename Enum>
-std::optional<int> CodeOf(std::string_view word) {
-  const auto value = ParseChoice<Enum>(word);
-  return value.has_value() ? std::optional(static_cast<int>(*value)) : std::nullopt;
-}
-
-std::optional<int> TruthOf(std::string_view word) {
-  if (word == "false") return 0;
-  return word == "true" ? std::optional(1) : std::nullopt;
-}
-
-std::string Truths() { return "false, true"; }
 
 // Returns the per cent that a text states: 25 for "0.25".
 std::optional<int> PercentOf(std::string_view text) {
@@ -64,12 +53,14 @@ std::string RecomputeWords() {
 struct Row {
   std::string_view name = {};
   std::optional<Dimension> dimension = {};
-  DimensionChoice SpaceOptions::*choice = nullptr;  // for a choice that is no dimension
+  DimensionChoice SpaceOptions::*choice = nullptr;  // for a choice that follows from dimensions
+  std::optional<std::size_t> setting = {};          // for a setting of the workload: its row
   WordCode code = nullptr;
   std::string (*words)() = nullptr;
 
   [[nodiscard]] DimensionChoice& ChoiceIn(SpaceOptions& options) const {
-    return dimension.has_value() ? options.chosen[*dimension] : options.*choice;
+    if (dimension.has_value()) return options.chosen[*dimension];
+    return setting.has_value() ? options.settings[*setting] : options.*choice;
   }
 };
 
@@ -92,10 +83,10 @@ constexpr Row RequestRow(const DimensionRow<Value>& dimension) {
   return row;
 }
 
-// The dimensions and, among them, choices that follow from other dimensions or are no part of a
-// plan.
+// The dimensions, choices that follow from other dimensions, and settings of the workload, which
+// are no part of a plan.
 constexpr auto kRows = [] {
-  std::array<Row, kDimensionCount + 3> rows = {};
+  std::array<Row, kDimensionCount + 2 + kWorkloadSettings.size()> rows = {};
   std::size_t count = 0;
   ForEachRow(kDimensions, [&](const auto& dimension) {
     rows[count++] = RequestRow(dimension);
@@ -104,10 +95,12 @@ constexpr auto kRows = [] {
     }
   });
   rows[count++] = {.name = "recomputed_layers", .choice = &SpaceOptions::recomputed_layers};
-  rows[count++] = {.name = "precision",
-                   .choice = &SpaceOptions::precisions,
-                   .code = CodeOf<Precision>,
-                   .words = AllowedWords<Precision>};
+  for (std::size_t i = 0; i < kWorkloadSettings.size(); ++i) {
+    rows[count++] = {.name = kWorkloadSettings[i].field,
+                     .setting = i,
+                     .code = kWorkloadSettings[i].code,
+                     .words = kWorkloadSettings[i].words};
+  }
   return rows;
 }();
 

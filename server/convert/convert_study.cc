@@ -9,6 +9,7 @@
 #include "search_space/space/space_request.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/workload_settings.h"
 #include "server/convert/convert.h"
 #include "server/convert/fill_wire.h"
 #include "server/convert/message_reader.h"
@@ -254,7 +255,12 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
   *wire.mutable_estimate() = ToWire(plan.estimate);
   for (const auto& [framework, config] : plan.exports) FillExport(framework, config, wire);
   wire.set_plan_digest(MakePlanKey(plan.plan).digest);
-  if (plan.precision) wire.set_precision(std::string(Word(*plan.precision)));
+  for (const WorkloadSetting& setting : plan.settings) {
+    if (setting.field == kPrecisionField) wire.set_precision(setting.value);
+    v1::WorkloadSetting& added = *wire.add_settings();
+    added.set_field(setting.field);
+    added.set_value(setting.value);
+  }
   wire.set_like_count(plan.like_count);
   for (const FieldRange& range : plan.like_ranges) {
     v1::FieldRange& added = *wire.add_like_ranges();

@@ -18,6 +18,7 @@
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
 #include "server/convert/status_wire.h"
+#include "server/convert/workload_settings_wire.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/job_report.h"
 #include "server/tuner/question/fingerprint.h"
@@ -126,8 +127,11 @@ std::optional<v1::CreateJobReportRequest> Completed(const v1::CreateJobReportReq
   const v1::RankedPlan* const plan = PlanOfRank(study.result(), rank, in);
   if (plan == nullptr) return std::nullopt;
   *whole.mutable_plan() = plan->plan();
-  // If the question leaves the precision open, the answer chose it together with the plan.
-  if (plan->has_precision()) whole.mutable_workload()->set_precision(plan->precision());
+  // Settings that the question leaves open were chosen together with the plan.
+  if (const absl::Status set = SetSettings(*plan, *whole.mutable_workload()); !set.ok()) {
+    in.Add("rank", fmt::format("{}; {}", rank, std::string(set.message())));
+    return std::nullopt;
+  }
   recommended_seconds = plan->estimate().step_time_seconds();
   return whole;
 }

@@ -140,7 +140,7 @@ absl::StatusOr<StudyAnswer> Measure(const ResolvedStudy& study, const Knowledge&
   ASSIGN_OR_RETURN(PreparedQuestion question, Prepare(study, knowledge, control.history));
   PreparedQuestion search = question;
   search.request = SearchOf(question.request);
-  RETURN_IF_ERROR(NarrowSpace(search.request.dimensions, search.problem));
+  RETURN_IF_ERROR(NarrowSpace(search.request, search.problem));
   ASSIGN_OR_RETURN(StudyAnswer searched, AnswerQuestion(std::move(search), control));
   const auto* found = std::get_if<StudyResult>(&searched);
   if (found == nullptr) return searched;

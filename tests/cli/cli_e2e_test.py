@@ -311,9 +311,26 @@ class EvaluateTest(Folder):
         stated = json.loads(self.run_cli("tune", *question, "--output", "json").stdout)
         self.assertNotIn("precision", stated["plans"][0])
         for command in (["explain", *question, *both], ["tune", *question, *both, "--devices", "8,16"]):
-            self.assertIn("this question takes only one precision", self.run_cli(*command, expect=3).stderr)
+            self.assertIn("precision: this question takes only one value", self.run_cli(*command, expect=3).stderr)
         done = self.run_cli("tune", *question, "--dimension", "precision=int8", expect=3)
         self.assertIn('precision: "int8"; must be one of bf16', done.stderr)
+
+    def test_open_settings(self):
+        open_settings = ["--dimension", "gradient_dtype=bf16", "--dimension", "overlap.tensor_parallel=true",
+                         "--dimension", "tensor_parallel=2"]
+        question = self.question(workload={**TINY_WORKLOAD, "framework": {"name": "megatron-core"}})
+        answer = json.loads(self.run_cli("tune", *question, *open_settings, "--output", "json").stdout)
+        settings = [{"field": "gradient_dtype", "value": "bf16"},
+                    {"field": "overlap.tensor_parallel", "value": "true"}]
+        for ranked in answer["plans"]:
+            self.assertEqual(ranked["settings"], settings)
+        shown = self.run_cli("tune", *question, *open_settings).stdout
+        self.assertIn("gradient_dtype=bf16 overlap.tensor_parallel=true", " ".join(shown.split()))
+        # The export of the stored study has them too.
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+        flags = self.run_cli("export", "--study", study).stdout
+        self.assertIn("--tp-comm-overlap", flags)
+        self.assertIn("--grad-reduce-in-bf16", flags)
 
     def test_strategies(self):
         answer = json.loads(self.run_cli("tune", *self.question(), "--strategy", "evolutionary",

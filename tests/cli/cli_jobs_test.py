@@ -144,6 +144,8 @@ class JobsTest(JobsFolder):
             self.assertIn(field, errors)
         self.assertIn("job", self.run_cli("tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher", LAUNCHER,
                                           "--max-trials", "1", expect=3).stderr)
+        self.assertIn("gradient_dtype: this question takes only one value",
+                      self.tune("--dimension", "gradient_dtype=fp32,bf16", expect=3).stderr)
 
     def test_the_reference_step(self):
         example = EXAMPLES / "two-cores"

@@ -299,7 +299,8 @@ TEST(EstimateTest, HasTheContractsFields) {
 
 StudyResult SampleResult() {
   RankedPlan plan = {.plan = FullPlan(),
-                     .precision = Precision::kFp8,
+                     .settings = {{.field = "precision", .value = "fp8"},
+                                  {.field = "overlap.tensor_parallel", .value = "true"}},
                      .estimate = SampleEstimate(),
                      .exports = {{"megatron-core",
                                   {.text = "--x",

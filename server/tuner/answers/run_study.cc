@@ -9,6 +9,7 @@
 
 #include "estimator/layer/layer_split.h"
 #include "estimator/learning/calibration.h"
+#include "estimator/learning/uncertainty.h"
 #include "estimator/model/analytic_model.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/history.h"
@@ -20,8 +21,8 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/pareto_front.h"
-#include "server/tuner/answers/precision_choice.h"
 #include "server/tuner/answers/recommend.h"
+#include "server/tuner/answers/variants.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/prepared_question.h"
@@ -187,10 +188,10 @@ std::optional<PreparedQuestion> WithOffload(const PreparedQuestion& question) {
   return open;
 }
 
-// Answers a question with one precision.
-absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
-                                               const StudyControl& control, AskedModel& asked,
-                                               const SearchOptions& options) {
+// Answers a question that leaves no setting open.
+absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
+                                          const StudyControl& control, AskedModel& asked,
+                                          const SearchOptions& options) {
   const auto& [request, problem, baseline, runs, learnt] = question;
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
@@ -212,7 +213,7 @@ absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
     if (is_cut) return NothingYet(found.summary);
     if (const auto open = WithOffload(question)) {
-      return AnswerOnePrecision(*open, control, asked, options);
+      return AnswerVariant(*open, control, asked, options);
     }
     return ExplainInfeasible(problem, calibration, found, options);
   }
@@ -242,21 +243,32 @@ absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
   return result;
 }
 
-// The answers of all precisions.
-struct AnsweredPrecisions {
-  std::vector<PrecisionAnswer> by_precision = {};
-  // Set if the vendor's model gave no answer for the last of several precisions and the request
+// The answers of all variants.
+struct AnsweredVariants {
+  std::vector<VariantAnswer> by_variant = {};
+  // Set if the vendor's model gave no answer for the last of several variants and the request
   // allows that.
   std::optional<CostModelSource> fallback = {};
 };
 
-// Answers by the requested model up to the first precision that it gives no answer for, or by the
+// Returns the uncertainty of the plan that an answer recommends.
+std::optional<TimeUncertainty> OfFirst(const absl::StatusOr<StudyAnswer>& answer,
+                                       const PreparedQuestion& question) {
+  const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
+  if (result == nullptr || !result->recommendation.has_value()) return std::nullopt;
+  const RankedPlan& first = result->plans.front();
+  AnalyticModel model(ViewOf(question.problem), question.learnt.calibration);
+  return model.UncertaintyOf(first.plan, first.estimate);
+}
+
+// Answers by the requested model up to the first variant that it gives no answer for, or by the
 // built-in model under a `fallback`.
-absl::StatusOr<AnsweredPrecisions> AnswerPrecisions(
-    const std::vector<PreparedPrecision>& questions, const StudyControl& control,
-    const SearchOptions& options, const std::optional<CostModelSource>& fallback) {
-  AnsweredPrecisions answers;
-  for (const auto& [question, precision] : questions) {
+absl::StatusOr<AnsweredVariants> AnswerVariants(const std::vector<PreparedVariant>& variants,
+                                                const StudyControl& control,
+                                                const SearchOptions& options,
+                                                const std::optional<CostModelSource>& fallback) {
+  AnsweredVariants answers;
+  for (const auto& [question, settings, changed_count] : variants) {
     AskedModel model = {.fallback = fallback};
     if (!fallback.has_value()) {
       ASSIGN_OR_RETURN(model, OpenAskedModel(question.request.cost_model, question.problem,
@@ -265,25 +277,27 @@ absl::StatusOr<AnsweredPrecisions> AnswerPrecisions(
     const Seconds floor = model.model == nullptr
                               ? FloorOfStep(question.problem, question.learnt.calibration)
                               : LeastStep(question.problem);
-    answers.by_precision.push_back(
-        {.precision = precision,
-         .floor = floor,
-         .answer = AnswerOnePrecision(question, control, model, options)});
-    if (questions.size() > 1) answers.fallback = model.fallback;
+    answers.by_variant.push_back({.settings = settings,
+                                  .changed_count = changed_count,
+                                  .floor = floor,
+                                  .answer = AnswerVariant(question, control, model, options)});
+    VariantAnswer& added = answers.by_variant.back();
+    if (!settings.empty()) added.of_first = OfFirst(added.answer, question);
+    if (variants.size() > 1) answers.fallback = model.fallback;
     if (answers.fallback.has_value() && !fallback.has_value()) return answers;
   }
   return answers;
 }
 
-absl::StatusOr<StudyAnswer> AnswerByBestPrecision(const std::vector<PreparedPrecision>& questions,
-                                                  const StudyControl& control,
-                                                  const SearchOptions& options) {
-  ASSIGN_OR_RETURN(const AnsweredPrecisions answers,
+absl::StatusOr<StudyAnswer> AnswerByBestVariant(const std::vector<PreparedVariant>& variants,
+                                                const StudyControl& control,
+                                                const SearchOptions& options) {
+  ASSIGN_OR_RETURN(const AnsweredVariants answers,
                    RunByOneModel([&](const std::optional<CostModelSource>& fallback) {
-                     return AnswerPrecisions(questions, control, options, fallback);
+                     return AnswerVariants(variants, control, options, fallback);
                    }));
   absl::StatusOr<StudyAnswer> answer =
-      BestOf(answers.by_precision, questions.front().question.request);
+      BestOf(answers.by_variant, variants.front().question.request);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
     NoteBaseline(*result);
   }
@@ -303,17 +317,17 @@ absl::StatusOr<StudyAnswer> RunStudy(const ResolvedStudy& study, const Knowledge
                                      const StudyControl& control) {
   RETURN_IF_ERROR(RequireProofIfCompared(study.request));
   const SearchOptions options = SearchOptionsOf(study.request, control, Clock::now());
-  ASSIGN_OR_RETURN(const std::vector<PreparedPrecision> questions,
-                   PreparePrecisions(study, knowledge, control.history));
-  return AnswerByBestPrecision(questions, control, options);
+  ASSIGN_OR_RETURN(const std::vector<PreparedVariant> variants,
+                   PrepareVariants(study, knowledge, control.history));
+  return AnswerByBestVariant(variants, control, options);
 }
 
 absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control) {
   RETURN_IF_ERROR(RequireProofIfCompared(question.request));
   const SearchOptions options = SearchOptionsOf(question.request, control, Clock::now());
-  std::vector<PreparedPrecision> questions(1);
-  questions.front().question = std::move(question);
-  return AnswerByBestPrecision(questions, control, options);
+  std::vector<PreparedVariant> variants(1);
+  variants.front().question = std::move(question);
+  return AnswerByBestVariant(variants, control, options);
 }
 
 Seconds RoundedUpSeconds(Seconds wall_time) {

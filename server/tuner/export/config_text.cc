@@ -69,7 +69,7 @@ void AddToml(const Json& object, const std::string& path, std::string& text) {
   }
   for (const auto& [key, value] : object.items()) {
     if (!value.is_object()) continue;
-    const std::string table = path.empty() ? key : path + "." + key;
+    const std::string table = path.empty() ? key : fmt::format("{}.{}", path, key);
     const bool has_values =
         std::ranges::any_of(value, [](const Json& inner) { return !inner.is_object(); });
     if (has_values) text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);

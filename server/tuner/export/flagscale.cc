@@ -106,6 +106,7 @@ void SetRecomputeByStage(const Problem& problem, const ParallelPlan& plan, Json&
   const std::vector<int>& counts = plan.recompute.layer_counts;
   const int micro_batches = MicroBatchCount(plan, problem.workload.global_batch_size);
   std::vector<int> is_recomputed;
+  is_recomputed.reserve(counts.size());
   for (const int count : counts) is_recomputed.push_back(count > 0 ? 1 : 0);
   Json& system = config["system"];
   system["recompute_granularity"] = "full";

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "estimator/layer/layer_split.h"
 #include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
@@ -131,6 +132,18 @@ void SetParallelism(const Problem& problem, const ParallelPlan& plan, Json& conf
   SetExperts(problem, plan, config, refusals);
 }
 
+// Refuses what PaddleNLP does not overlap.
+void CheckOverlap(const ParallelPlan& plan, bool reduces, bool gathers, Refusals& refusals) {
+  if (gathers && plan.zero_stage == 2) {
+    refusals.Refuse("workload.overlap.parameter_gather",
+                    "true with ZeRO 2; PaddleNLP overlaps it with ZeRO 1 and 3");
+  }
+  if (reduces && plan.zero_stage == 0 && plan.pipeline_parallel == 1) {
+    refusals.Refuse("workload.overlap.gradient_reduce",
+                    "true without sharding and pipeline; PaddleNLP has no setting for it");
+  }
+}
+
 // Options are words of one text each.
 void SetOverlap(const Problem& problem, const ParallelPlan& plan, Json& config,
                 Refusals& refusals) {
@@ -141,28 +154,22 @@ void SetOverlap(const Problem& problem, const ParallelPlan& plan, Json& config,
   }
   const bool reduces = overlap.gradient_reduce && plan.data_parallel > 1;
   const bool gathers = overlap.parameter_gather && plan.data_parallel > 1;
-  std::string pipeline;
-  if (overlap.pipeline_p2p) pipeline += " enable_overlap_p2p_comm";
+  CheckOverlap(plan, reduces, gathers, refusals);
+  std::vector<std::string> pipeline;
+  if (overlap.pipeline_p2p) pipeline.emplace_back("enable_overlap_p2p_comm");
   if (reduces) {
-    pipeline += plan.zero_stage == 0 ? " enable_dp_comm_overlap" : " enable_sharding_comm_overlap";
+    pipeline.emplace_back(plan.zero_stage == 0 ? "enable_dp_comm_overlap"
+                                               : "enable_sharding_comm_overlap");
   }
   if (plan.pipeline_parallel > 1 && !pipeline.empty()) {
-    config["pipeline_parallel_config"] = pipeline.substr(1);
+    config["pipeline_parallel_config"] = absl::StrJoin(pipeline, " ");
   }
-  std::string sharding;
+  std::vector<std::string> sharding;
   if (reduces && (plan.zero_stage == 1 || plan.zero_stage == 2)) {
-    sharding += fmt::format(" enable_stage{}_overlap", plan.zero_stage);
+    sharding.push_back(fmt::format("enable_stage{}_overlap", plan.zero_stage));
   }
-  if (gathers && plan.zero_stage == 1) sharding += " enable_stage1_broadcast_overlap";
-  if (!sharding.empty()) config["sharding_parallel_config"] = sharding.substr(1);
-  if (gathers && plan.zero_stage == 2) {
-    refusals.Refuse("workload.overlap.parameter_gather",
-                    "true with ZeRO 2; PaddleNLP overlaps it with ZeRO 1 and 3");
-  }
-  if (reduces && plan.zero_stage == 0 && plan.pipeline_parallel == 1) {
-    refusals.Refuse("workload.overlap.gradient_reduce",
-                    "true without sharding and pipeline; PaddleNLP has no setting for it");
-  }
+  if (gathers && plan.zero_stage == 1) sharding.emplace_back("enable_stage1_broadcast_overlap");
+  if (!sharding.empty()) config["sharding_parallel_config"] = absl::StrJoin(sharding, " ");
 }
 
 // Returns the layers of the model behind the first `counts` layers of each stage.

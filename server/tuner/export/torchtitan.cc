@@ -280,8 +280,7 @@ std::vector<std::string> LeftOut(const ModelSpec& model) {
       "is for " +
           ModelSizes(model),
       "other facts of the flavor: rope_theta and its scaling, norm_eps, qk_norm, biases of "
-      "queries, "
-      "keys and values",
+      "queries, keys and values",
       "data and tokenizer: training.dataset, training.dataset_path, model.hf_assets_path",
       "length and learning rate: training.steps, optimizer.lr, lr_scheduler.warmup_steps, "
       "training.max_norm",

@@ -12,6 +12,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/workload_settings.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/trial.h"
 
@@ -29,7 +30,7 @@ struct FieldRange {
 
 struct RankedPlan {
   ParallelPlan plan = {};
-  std::optional<Precision> precision = {};  // set if the question leaves it open
+  std::vector<WorkloadSetting> settings = {};  // those that the question leaves open
   Estimate estimate = {};
   std::map<std::string, LaunchConfig> exports = {};  // by framework
   // The number of other plans with the same tensor, pipeline and context parallelism and

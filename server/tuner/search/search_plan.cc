@@ -23,6 +23,7 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/workload_settings.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
@@ -108,8 +109,18 @@ absl::Status RequireExhaustive(const StudyRequest& request, std::string_view wha
                                    request.strategy, what, kExhaustive)}});
 }
 
-absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem) {
-  const auto violations = ApplyDimensions(dimensions, "dimensions", problem.space);
+absl::Status NarrowSpace(const StudyRequest& request, Problem& problem) {
+  auto violations = ApplyDimensions(request.dimensions, "dimensions", problem.space);
+  for (std::size_t i = 0; i < kWorkloadSettings.size(); ++i) {
+    const WorkloadSettingRow& row = kWorkloadSettings[i];
+    const bool is_open = problem.space.settings[i] != DimensionChoice() &&
+                         !row.stated(request.question.workload).has_value();
+    if (!is_open) continue;
+    violations.push_back({.field = "dimensions",
+                          .description = fmt::format("{}: this question takes only one value; "
+                                                     "state it in the workload",
+                                                     row.field)});
+  }
   if (!violations.empty()) return InvalidFields(violations);
   if (problem.space.chosen.contains(Dimension::kOptimizerOffload)) {
     problem.closed_offload_percents.clear();
@@ -168,15 +179,7 @@ absl::StatusOr<PreparedQuestion> PrepareSearch(ResolvedStudy study, const Knowle
                            .description = "stated; this question is answered at once and runs no "
                                           "trials: create a study instead"}});
   }
-  RETURN_IF_ERROR(NarrowSpace(request.dimensions, study.problem));
-  const bool is_open =
-      study.problem.space.precisions != DimensionChoice() && !request.question.workload.precision;
-  if (is_open) {
-    return InvalidFields(
-        {{.field = "dimensions",
-          .description = "precision: this question takes only one precision; state "
-                         "it in the workload"}});
-  }
+  RETURN_IF_ERROR(NarrowSpace(request, study.problem));
   return Prepare(std::move(study), knowledge, source);
 }
 

@@ -6,7 +6,6 @@
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
 #include "search_space/base/units.h"
-#include "search_space/space/space_request.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
@@ -24,8 +23,8 @@ namespace meshwright {
 absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what);
 
 // Narrows the space to the user's choices. Returns INVALID_ARGUMENT naming the choices that are
-// impossible, or saying that no plan is left.
-absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem);
+// impossible and the settings of the workload that are left open, or saying that no plan is left.
+absl::Status NarrowSpace(const StudyRequest& request, Problem& problem);
 
 // Prepares a question that is answered by a search: it has no trials, and its space is narrowed to
 // the request's choices.
