@@ -2,7 +2,7 @@
 # includes. Each suite becomes one test of ctest, `<program>.<suite>`; the instances of a
 # parameterized suite ("All/PlanTest") belong to the suite.
 #
-#   cmake -DPROGRAM=path -DNAME=name -DOUT=file -DFOLDER=folder "-DPROPERTIES=name;value;..." -P ...
+#   cmake -DPROGRAM=path -DNAME=name -DSKIPS=regex -DOUT=file -DFOLDER=folder "-DPROPERTIES=name;value;..." -P ...
 # A program that was linked a moment ago can still count as open for writing ("Text file busy").
 foreach(attempt RANGE 50)
   execute_process(
@@ -23,6 +23,9 @@ list(TRANSFORM suites REPLACE "^\n|\\.$" "")
 list(TRANSFORM suites REPLACE "^.*/" "" REGEX "^[A-Za-z0-9_]+/[A-Za-z_]")  # not TypedTest/0
 list(TRANSFORM suites REPLACE "/[0-9]+$" "")
 list(REMOVE_DUPLICATES suites)
+if(SKIPS)
+  list(FILTER suites EXCLUDE REGEX "${SKIPS}")
+endif()
 if(suites STREQUAL "")
   message(FATAL_ERROR "${PROGRAM} lists no test")
 endif()

@@ -73,11 +73,13 @@ function(meshwright_program name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} meshwright_warnings)
 endfunction()
 
-# meshwright_test(NAME SOURCES x_test.cc ... LINK dep ... [MAIN] [OPTIMISED] [PROPERTIES name value ...])
+# meshwright_test(NAME SOURCES x_test.cc ... LINK dep ... [MAIN] [OPTIMISED] [PROPERTIES name value ...]
+#                 [MEMORY_SKIPS regex] [THREADS_SKIPS regex])
 # A GoogleTest program; ctest runs every suite of it once, with these properties. MAIN: one of the
 # sources has the main function. OPTIMISED: for tests that compute much; without the shared header.
+# MEMORY_SKIPS, THREADS_SKIPS: suites that do not run where MESHWRIGHT_TESTS is "memory" or "threads".
 function(meshwright_test name)
-  cmake_parse_arguments(ARG "MAIN;OPTIMISED" "" "SOURCES;LINK;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(ARG "MAIN;OPTIMISED" "MEMORY_SKIPS;THREADS_SKIPS" "SOURCES;LINK;PROPERTIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} absl::statusor fmt::fmt GTest::gtest
                                         GTest::gmock meshwright_warnings)
@@ -92,17 +94,19 @@ function(meshwright_test name)
     target_compile_options(${name} PRIVATE -O0 -pthread)
     target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()
-  meshwright_list_suites(${name} ${ARG_PROPERTIES})
+  string(TOUPPER "ARG_${MESHWRIGHT_TESTS}_SKIPS" skips)
+  meshwright_list_suites(${name} "${${skips}}" ${ARG_PROPERTIES})
 endfunction()
 
-# meshwright_list_suites(NAME [property value ...]): makes a test of ctest of every suite, as soon as
-# the program is built. A process for each single test costs more than the tests do.
-function(meshwright_list_suites name)
+# meshwright_list_suites(NAME SKIPS [property value ...]): makes a test of ctest of every suite whose name
+# does not match SKIPS, as soon as the program is built. A process for each single test costs more than the
+# tests do.
+function(meshwright_list_suites name skips)
   set(suites ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
   add_custom_command(
     TARGET ${name}
     POST_BUILD
-    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${name}> -DNAME=${name} -DOUT=${suites}
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${name}> -DNAME=${name} "-DSKIPS=${skips}" -DOUT=${suites}
             -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} "-DPROPERTIES=${ARGN}" -P
             ${PROJECT_SOURCE_DIR}/cmake/list_suites.cmake
     BYPRODUCTS ${suites}

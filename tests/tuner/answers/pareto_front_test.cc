@@ -93,7 +93,7 @@ TEST(ParetoFrontTest, OfAllPrecisions) {
   request.dimensions = {{.name = "precision", .values = {"bf16", "fp32"}}};
   const StudyResult result = Result(request);
   ASSERT_FALSE(result.pareto_front.empty());
-  EXPECT_EQ(result.pareto_front.front().plan.precision, result.model_optimum->precision);
+  EXPECT_EQ(result.pareto_front.front().plan.settings, result.model_optimum->settings);
   EXPECT_EQ(result.pareto_front.front().plan.plan, result.model_optimum->plan);
 }
 

@@ -161,7 +161,7 @@ TEST(AskedModelTest, APrecisionInWhichNothingFitsIsAWarning) {
     return (problem.workload.precision == Precision::kFp32 ? none : all)(name, problem, cancel);
   };
   const StudyResult found = Result(RunStudy(request, Known(), control));
-  EXPECT_EQ(found.plans.front().precision, Precision::kBf16);
+  EXPECT_EQ(found.plans.front().settings.front().value, "bf16");
   EXPECT_THAT(found.warnings, Contains(HasSubstr("no plan fits by the cost model")));
 }
 
