@@ -21,6 +21,7 @@
 #include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/problem.pb.h"
 #include "meshwright/v1/service.pb.h"
+#include "meshwright/v1/trial.pb.h"
 #include "tests/proto/compatibility.h"
 
 namespace meshwright {
@@ -47,6 +48,7 @@ FileDescriptorSet Current() {
                                          v1::Measurement::descriptor()->file(),
                                          v1::Plan::descriptor()->file(),
                                          v1::Study::descriptor()->file(),
+                                         v1::Trial::descriptor()->file(),
                                          costmodel::v1::Chip::descriptor()->file()};
   FileDescriptorSet set;
   for (const FileDescriptor* const file : files) file->CopyTo(set.add_file());

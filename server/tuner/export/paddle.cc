@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -6,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/str_join.h"
 #include "estimator/layer/layer_split.h"
 #include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
@@ -162,14 +162,15 @@ void SetOverlap(const Problem& problem, const ParallelPlan& plan, Json& config,
                                                : "enable_sharding_comm_overlap");
   }
   if (plan.pipeline_parallel > 1 && !pipeline.empty()) {
-    config["pipeline_parallel_config"] = absl::StrJoin(pipeline, " ");
+    config["pipeline_parallel_config"] = fmt::format("{}", fmt::join(pipeline, " "));
   }
   std::vector<std::string> sharding;
   if (reduces && (plan.zero_stage == 1 || plan.zero_stage == 2)) {
     sharding.push_back(fmt::format("enable_stage{}_overlap", plan.zero_stage));
   }
   if (gathers && plan.zero_stage == 1) sharding.emplace_back("enable_stage1_broadcast_overlap");
-  if (!sharding.empty()) config["sharding_parallel_config"] = absl::StrJoin(sharding, " ");
+  if (!sharding.empty())
+    config["sharding_parallel_config"] = fmt::format("{}", fmt::join(sharding, " "));
 }
 
 // Returns the layers of the model behind the first `counts` layers of each stage.
