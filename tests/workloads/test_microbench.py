@@ -162,8 +162,8 @@ class MicrobenchTest(unittest.TestCase):
 
     def test_a_failing_item_does_not_stop_the_rest(self):
         for arguments in ((), ("--processes", "2")):
-            found, said = self.run_it("--skip", "gemm,sustained_gemm,collectives,elementwise,overlap", *arguments,
-                                      code=SOME_FAILED, MESHWRIGHT_TROUBLE="raise:*:1")
+            found, said = self.run_it("--skip", "gemm,sustained_gemm,collectives,elementwise,overlap,attention",
+                                      *arguments, code=SOME_FAILED, MESHWRIGHT_TROUBLE="raise:*:1")
             items = found["items"]
             self.assertEqual(items["step"]["status"], "failed")
             self.assertIn("trouble on demand", items["step"]["reason"])

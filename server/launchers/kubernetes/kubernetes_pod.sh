@@ -24,10 +24,11 @@ node=${!rank_variable-}
 [[ $node =~ ^[0-9]+$ ]] && ((node < nodes)) ||
   refuse "$rank_variable = '$node'; must be the number of this pod among $nodes"
 
-trap '((code != 0)) || code=143' TERM
-trap '((code != 0)) || code=$time_limit_code' ALRM
 # The port differs between jobs, because pods on the network of their host share its ports.
 read -r sum _ < <(cksum <<<"${log##*/}")
+# From here to the next trap no line has $(...): bash 5.2 loses a signal that comes while it reads one.
+trap '((code != 0)) || code=143' TERM
+trap '((code != 0)) || code=$time_limit_code' ALRM
 export WORLD_SIZE=$((nodes * processes)) MASTER_ADDR=$master MASTER_PORT=$((20000 + sum % 12000))
 (sleep "$limit" && kill -ALRM $$) &
 alarm=$!
@@ -47,7 +48,7 @@ while ((code == 0 && ${#running[@]} > 0)); do
     unset "running[i]"
   done
 done
-end=$code
+trap '' TERM ALRM
 # The id of a process that has ended may be another's by now.
 kill -TERM $(jobs -pr) 2>/dev/null
 for ((tick = 0; tick < grace_ticks; tick++)); do
@@ -55,4 +56,4 @@ for ((tick = 0; tick < grace_ticks; tick++)); do
   sleep 0.1
 done
 kill -KILL "$alarm" $(jobs -pr) 2>/dev/null
-exit "$end"
+exit "$code"

@@ -21,32 +21,38 @@ put() {
   mv "$prefix.$1.part" "$prefix.$1"
 }
 
+# Sets `now` to the time in milliseconds.
+set_now() {
+  now=${EPOCHREALTIME//[.,]/}
+  now=${now%???}
+}
+
 # Ends, and ends whatever is left of the job.
 finish() {
   trap '' TERM ALRM
-  put exit "$code $cause $(date +%s%3N)"
+  set_now
+  put exit "$code $cause $now"
   kill -KILL 0
 }
 
+start_time=$(cut -d ' ' -f 22 "/proc/$$/stat")
+mask=$(umask)
+limit_before=$(ulimit -d)
+# From here to the next trap no line has $(...): bash 5.2 loses a signal that comes while it reads one.
 trap 'cause=cancelled' TERM
 trap 'cause=time_limit' ALRM
-put pid "$$ $(cut -d ' ' -f 22 "/proc/$$/stat")"
+put pid "$$ $start_time"
 exec 3>&-  # whoever started us waits for this, or for our end
 
-# Names the lock of a slot: by its device if that has a name, since others may list the device elsewhere.
-lock_of() {
-  local name=${device_names[$1]-$1}
-  echo "$slots/${name//[^A-Za-z0-9._-]/_}"
-}
-
-# Takes the locks, which the processes inherit, so that a slot is free only when they have ended.
+# Takes the locks, which the processes inherit, so that a slot is free only when they have ended. A lock
+# is named by its slot's device if that has a name, since others may list the device elsewhere.
 take_slots() {
-  local i fd held=() mask
+  local i fd name held=()
   devices=()
-  mask=$(umask)
   umask 0  # whoever shares the folder shares the locks
   for ((i = 0; i < slot_count && ${#held[@]} < job_slots; i++)); do
-    exec {fd}>"$(lock_of "$i")"
+    name=${device_names[i]-$i}
+    exec {fd}>"$slots/${name//[^A-Za-z0-9._-]/_}"
     if flock -n "$fd"; then
       held+=("$fd") devices+=("$i")
     else
@@ -65,19 +71,20 @@ done
 
 export WORLD_SIZE=$processes MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 12000))
 while (exec 3<>"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
-MESHWRIGHT_DEVICES=$(IFS=, && echo "${devices[*]}")
-export MESHWRIGHT_DEVICES
+printf -v MESHWRIGHT_DEVICES '%s,' "${devices[@]}"
+export MESHWRIGHT_DEVICES=${MESHWRIGHT_DEVICES%,}
 if [[ -n $devices_variable ]]; then
-  visible=()
-  for i in "${devices[@]}"; do visible+=("${device_names[i]}"); done
-  export "$devices_variable=$(IFS=, && echo "${visible[*]}")"
+  visible=
+  for i in "${devices[@]}"; do visible+=,${device_names[i]}; done
+  export "$devices_variable=${visible#,}"
 fi
 # The limit is on private writable memory of each process (RLIMIT_DATA), not on its address space, which
 # programs on GPUs reserve by the terabyte. A lower limit of the site stays.
-if [[ -n $memory_limit ]] && { [[ $(ulimit -d) == unlimited ]] || (($(ulimit -d) > memory_limit)); }; then
+if [[ -n $memory_limit ]] && { [[ $limit_before == unlimited ]] || ((limit_before > memory_limit)); }; then
   ulimit -d "$memory_limit"
 fi
-put running "$(date +%s%3N)"
+set_now
+put running "$now"
 (sleep "$limit" && kill -ALRM $$) &
 disown
 for ((rank = 0; rank < processes; rank++)); do
@@ -95,6 +102,7 @@ while ((code == 0 && ${#running[@]} > 0)) && [[ $cause == exited ]]; do
     unset "running[i]"
   done
 done
+trap '' TERM ALRM
 # The id of a process that has ended may be another's by now.
 kill -TERM $(jobs -pr) 2>/dev/null
 for ((tick = 0; tick < grace_ticks; tick++)); do
