@@ -168,10 +168,16 @@ bool AreTied(const Recommended& a, const Recommended& b, const ChoiceLimits& lim
   return std::max(probability, 1 - probability) < limits.tie_probability;
 }
 
-// Returns the answer whose first plan is to be launched: among those that fit surely enough, if
-// there are such, the fastest, or one that is tied with it and changes fewer settings.
-std::optional<Recommended> ToLaunch(const std::vector<VariantAnswer>& answers,
-                                    const ChoiceLimits& limits) {
+// The plan to launch, and the fastest of those that are as sure to fit.
+struct ChosenVariant {
+  Recommended chosen = {};
+  Recommended fastest = {};
+};
+
+// Chooses among the answers whose first plan fits surely enough, if there are such: the fastest, or
+// one that is tied with it and changes fewer settings.
+std::optional<ChosenVariant> ToLaunch(const std::vector<VariantAnswer>& answers,
+                                      const ChoiceLimits& limits) {
   std::vector<Recommended> all;
   for (const VariantAnswer& each : answers) {
     const auto* own = each.answer.ok() ? std::get_if<StudyResult>(&*each.answer) : nullptr;
@@ -182,21 +188,39 @@ std::optional<Recommended> ToLaunch(const std::vector<VariantAnswer>& answers,
     return std::pair(!each.IsSafe(limits), each.First().estimate.step_time);
   });
   const Recommended& fastest = all.front();
-  return *std::ranges::min_element(all, {}, [&](const Recommended& each) {
+  const Recommended& chosen = *std::ranges::min_element(all, {}, [&](const Recommended& each) {
     const bool is_tied = &each == &fastest || (each.IsSafe(limits) == fastest.IsSafe(limits) &&
                                                AreTied(fastest, each, limits));
     return std::pair(!is_tied, each.variant->changed_count);
   });
+  return ChosenVariant{.chosen = chosen, .fastest = fastest};
+}
+
+// Returns the reason of the chosen plan, whose own search compared it with plans of its settings
+// only.
+std::string ReasonFor(const ChosenVariant& chosen) {
+  const Recommended& own = chosen.chosen;
+  std::string reason = fmt::format("Among plans with {}: {}", NameOf(own.variant->settings),
+                                   own.result->recommendation->reason);
+  if (own.variant == chosen.fastest.variant) return reason;
+  const double ratio =
+      1 - chosen.fastest.First().estimate.step_time / own.First().estimate.step_time;
+  return reason + fmt::format(
+                      " With {} a step takes {:.1f} % less by the model, which cannot be told "
+                      "apart either; the plan keeps more of the framework's own settings.",
+                      NameOf(chosen.fastest.variant->settings), 100 * ratio);
 }
 
 // Moves the plan to launch to the front.
 void PutRecommendedFirst(const std::vector<VariantAnswer>& answers, const ChoiceLimits& limits,
                          StudyResult& result) {
-  const std::optional<Recommended> chosen = ToLaunch(answers, limits);
-  if (!chosen.has_value()) return;
-  result.recommendation = chosen->result->recommendation;
+  const std::optional<ChosenVariant> found = ToLaunch(answers, limits);
+  if (!found.has_value()) return;
+  const Recommended& chosen = found->chosen;
+  result.recommendation = chosen.result->recommendation;
+  result.recommendation->reason = ReasonFor(*found);
   const auto at = std::ranges::find_if(result.plans, [&](const RankedPlan& ranked) {
-    return ranked.settings == chosen->variant->settings && ranked.plan == chosen->First().plan;
+    return ranked.settings == chosen.variant->settings && ranked.plan == chosen.First().plan;
   });
   std::rotate(result.plans.begin(), at, at + 1);
 }

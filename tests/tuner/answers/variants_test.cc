@@ -1,5 +1,6 @@
 #include "server/tuner/answers/variants.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -166,10 +167,14 @@ TEST(VariantsTest, ATieKeepsTheFrameworksSetting) {
        {std::vector<std::string>{"true", "false"}, {"false", "true"}}) {
     StudyRequest open = usual;
     open.dimensions.push_back({.name = "overlap.pipeline_p2p", .values = values});
-    const RankedPlan first = Result(open).plans.front();
+    const StudyResult answer = Result(open);
+    const RankedPlan& first = answer.plans.front();
     const std::vector<WorkloadSetting> kept = {
         {.field = "overlap.pipeline_p2p", .value = is_on ? "true" : "false"}};
     EXPECT_EQ(first.settings, kept);
+    EXPECT_THAT(answer.recommendation->reason,
+                testing::StartsWith(
+                    fmt::format("Among plans with overlap.pipeline_p2p {}: ", kept.front().value)));
     EXPECT_EQ(first.plan, Result(usual).plans.front().plan);
   }
 }
