@@ -27,7 +27,7 @@ if(SKIPS)
   list(FILTER suites EXCLUDE REGEX "${SKIPS}")
 endif()
 if(suites STREQUAL "")
-  message(FATAL_ERROR "${PROGRAM} lists no test")
+  message(FATAL_ERROR "${PROGRAM} lists no test that \"${SKIPS}\" leaves")
 endif()
 
 set(text "")

@@ -10,7 +10,7 @@ namespace meshwright {
 // that a line stands for besides its own. Lines have at most `columns`.
 std::string KindsTable(const v1::TuneResult& result, int columns);
 
-// Returns the words of a plan, with its precision if the question leaves that open.
+// Returns the words of a plan, with the settings that the question leaves open.
 std::string FullWords(const v1::RankedPlan& ranked);
 
 }  // namespace meshwright

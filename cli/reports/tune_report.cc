@@ -45,6 +45,13 @@ std::string Verdict(const v1::TuneResult& result, const ReportNotes& notes) {
   return Wrapped(text, notes.columns);
 }
 
+// Returns true if both are the same plan with the same settings of the workload.
+bool IsSame(const v1::RankedPlan& a, const v1::RankedPlan& b) {
+  return a.plan_digest() == b.plan_digest() &&
+         std::ranges::equal(a.settings(), b.settings(), {}, &v1::WorkloadSetting::value,
+                            &v1::WorkloadSetting::value);
+}
+
 std::string GainLine(const v1::TuneResult& result) {
   if (result.plans().empty() || !result.has_baseline()) return "";
   const v1::Estimate& base = result.baseline().estimate();
@@ -52,7 +59,7 @@ std::string GainLine(const v1::TuneResult& result) {
   const double best = result.plans(0).estimate().step_time_seconds();
   const double saved = base.step_time_seconds() - best;
   const bool is_advised = !result.recommendation().empty();
-  if (is_advised && result.baseline().plan_digest() == result.plans(0).plan_digest()) {
+  if (is_advised && IsSame(result.baseline(), result.plans(0))) {
     return "Plan 1 is the baseline (0).";
   }
   if (is_advised && saved <= 0) {
@@ -163,7 +170,7 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
 // Names the plan that is proven to be the fastest of the space by the model.
 std::string OptimumWords(const v1::TuneResult& result) {
   const bool is_first = !result.has_model_optimum() || result.plans().empty() ||
-                        result.model_optimum().plan_digest() == result.plans(0).plan_digest();
+                        IsSame(result.model_optimum(), result.plans(0));
   if (is_first) return "; plan 1 is proven the fastest of the space by the model";
   const v1::Estimate& best = result.model_optimum().estimate();
   return fmt::format("; proven the fastest by the model: {}, fits with {}: {}",
@@ -312,7 +319,7 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
                     GibText(infeasible.missing_bytes()), infeasible.binding_memory_kind()),
         notes.columns);
     text += Heading("Its memory", notes);
-    text += Item(PlanWords(infeasible.nearest().plan()), notes);
+    text += Item(FullWords(infeasible.nearest()), notes);
     text += MemoryTable(infeasible.nearest().estimate());
     text += fmt::format("{}in use {} GiB of {} GiB\n", kIndent,
                         GibText(infeasible.nearest().estimate().reserved_memory_bytes()),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "search_space/base/status.h"
@@ -14,21 +15,25 @@
 namespace meshwright {
 
 absl::Status SetSettings(const v1::RankedPlan& plan, v1::Workload& workload) {
-  // Answers of earlier versions have the precision alone.
+  // Answers of earlier versions have only the precision.
   if (plan.has_precision()) workload.set_precision(plan.precision());
   WorkloadRequest chosen;
   std::vector<FieldViolation> unknown;
   for (const v1::WorkloadSetting& setting : plan.settings()) {
     const auto row =
         std::ranges::find(kWorkloadSettings, setting.field(), &WorkloadSettingRow::field);
-    const std::optional<int> code =
-        row == kWorkloadSettings.end() ? std::nullopt : row->code(setting.value());
-    if (code.has_value()) {
+    const std::string field = fmt::format("settings.{}", setting.field());
+    if (row == kWorkloadSettings.end()) {
+      unknown.push_back({.field = field,
+                         .description = fmt::format("\"{}\"; this program knows no such setting, "
+                                                    "a newer one wrote the answer",
+                                                    setting.value())});
+    } else if (const std::optional<int> code = row->code(setting.value())) {
       row->state(chosen, *code);
     } else {
-      unknown.push_back({.field = fmt::format("settings.{}", setting.field()),
-                         .description = fmt::format("\"{}\"; this program knows no such setting",
-                                                    setting.value())});
+      unknown.push_back(
+          {.field = field,
+           .description = fmt::format("\"{}\"; must be one of {}", setting.value(), row->words())});
     }
   }
   if (!unknown.empty()) return InvalidFields(unknown);

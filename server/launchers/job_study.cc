@@ -102,14 +102,7 @@ absl::Status CheckRequest(const StudyRequest& request, const StudyControl& contr
             launcher)),
         "STORE_NEEDED");
   }
-  std::vector<FieldViolation> found;
-  for (std::size_t i = 0; i < request.dimensions.size(); ++i) {
-    if (request.dimensions[i].name != "precision") continue;
-    found.push_back({.field = fmt::format("dimensions[{}]", i),
-                     .description = fmt::format(
-                         "precision; launcher {} only runs the workload's precision", launcher)});
-  }
-  return found.empty() ? absl::OkStatus() : InvalidFields(found);
+  return RefuseOpenSettings(request);
 }
 
 // Notes what was left out before any plan became a candidate for a trial.

@@ -14,6 +14,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/trial.h"
+#include "server/tuner/search/search_plan.h"
 #include "server/tuner/trials/trial_study.h"
 
 namespace meshwright {
@@ -21,6 +22,7 @@ namespace {
 
 absl::StatusOr<StudyAnswer> Replay(const ResolvedStudy& study, const Knowledge& knowledge,
                                    const StudyControl& control) {
+  RETURN_IF_ERROR(RefuseOpenSettings(study.request));
   ReplayLauncher launcher(study);
   ASSIGN_OR_RETURN(PreparedQuestion question, Prepare(study, knowledge, control.history));
   return RunTrialStudy(std::move(question), {.candidates = launcher.Plans()}, launcher, control);

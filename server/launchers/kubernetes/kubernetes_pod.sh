@@ -12,6 +12,9 @@ grace_ticks=100
 time_limit_code=124
 refusal_code=126
 code=0 pids=()
+# No line up to the next trap has $(...): bash 5.2 loses a signal that comes while it reads one.
+trap '((code != 0)) || code=143' TERM
+trap '((code != 0)) || code=$time_limit_code' ALRM
 
 refuse() {
   echo "$1" >&2
@@ -25,11 +28,12 @@ node=${!rank_variable-}
   refuse "$rank_variable = '$node'; must be the number of this pod among $nodes"
 
 # The port differs between jobs, because pods on the network of their host share its ports.
-read -r sum _ < <(cksum <<<"${log##*/}")
-# From here to the next trap no line has $(...): bash 5.2 loses a signal that comes while it reads one.
-trap '((code != 0)) || code=143' TERM
-trap '((code != 0)) || code=$time_limit_code' ALRM
-export WORLD_SIZE=$((nodes * processes)) MASTER_ADDR=$master MASTER_PORT=$((20000 + sum % 12000))
+name=${log##*/} sum=0
+for ((i = 0; i < ${#name}; i++)); do
+  printf -v letter %d "'${name:i:1}"
+  sum=$(((31 * sum + letter) % 12000))
+done
+export WORLD_SIZE=$((nodes * processes)) MASTER_ADDR=$master MASTER_PORT=$((20000 + sum))
 (sleep "$limit" && kill -ALRM $$) &
 alarm=$!
 disown

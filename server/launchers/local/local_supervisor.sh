@@ -9,6 +9,10 @@
 # descriptor 3; PREFIX.running "TIME_MS" when it has the locks of the job's device slots; PREFIX.exit
 # "CODE CAUSE TIME_MS" (exited, cancelled, time_limit). TERM ends the job; processes get 10 seconds to end.
 set -u
+((BASH_VERSINFO[0] >= 5)) || {
+  echo "bash $BASH_VERSION; must be 5.0 or later" >&2
+  exit 126
+}
 prefix=$1 processes=$2 limit=$3 slots=$4 slot_count=$5
 job_slots=$6 memory_limit=$7 devices_variable=$8
 IFS=, read -ra device_names <<<"$9"
@@ -23,7 +27,7 @@ put() {
 
 # Sets `now` to the time in milliseconds.
 set_now() {
-  now=${EPOCHREALTIME//[.,]/}
+  now=${EPOCHREALTIME//[!0-9]/}
   now=${now%???}
 }
 

@@ -122,7 +122,8 @@ void WatchReactor::Heartbeat() {
   {
     const std::lock_guard lock(mutex_);
     // A reader that does not even accept the message being written is not told why.
-    is_stuck = is_writing_ && closing_.has_value() && steady_clock::now() - closed_at_ > kPatience;
+    is_stuck = is_writing_ && closing_.has_value() &&
+               steady_clock::now() - std::max(closed_at_, write_started_at_) > kPatience;
     // The waiting messages will show that the server is alive; a closed call takes no more.
     if (!is_stuck && (closing_.has_value() || !queue_.empty())) return;
     message.set_revision(last_revision_);
@@ -146,6 +147,7 @@ void WatchReactor::Advance() {
       current_ = std::move(queue_.front());
       queue_.pop_front();
       is_writing_ = true;
+      write_started_at_ = steady_clock::now();
     } else if (closing_.has_value()) {
       is_finished_ = true;
       finishes = true;

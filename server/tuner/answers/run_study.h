@@ -23,7 +23,7 @@ namespace meshwright {
 absl::StatusOr<StudyAnswer> RunStudy(const ResolvedStudy& study, const Knowledge& knowledge,
                                      const StudyControl& control);
 
-// Does the same for a question that PrepareSearch has prepared and that states its precision.
+// Does the same for a question that PrepareSearch has prepared.
 absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control);
 
 // Returns the wall time rounded up to 10, 100, 1000 ... s. Answers report this, so that equal

@@ -4,8 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "estimator/learning/uncertainty.h"
 #include "search_space/base/status.h"
@@ -18,6 +24,7 @@
 #include "search_space/spec/workload_settings.h"
 #include "server/tuner/answers/joined_warnings.h"
 #include "server/tuner/answers/pareto_front.h"
+#include "server/tuner/choice/choice.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -160,12 +167,14 @@ struct Recommended {
   }
 };
 
-// Returns true if nobody can tell which of the two is faster.
-bool AreTied(const Recommended& a, const Recommended& b, const ChoiceLimits& limits) {
-  if (!a.variant->of_first.has_value() || !b.variant->of_first.has_value()) return false;
-  const double probability = FasterProbability(a.First().estimate.step_time, *a.variant->of_first,
-                                               b.First().estimate.step_time, *b.variant->of_first);
-  return std::max(probability, 1 - probability) < limits.tie_probability;
+// Returns true if nobody can tell whether the other plan is slower than the fastest.
+bool IsTied(const Recommended& fastest, const Recommended& other, const ChoiceLimits& limits) {
+  if (!fastest.variant->of_first.has_value() || !other.variant->of_first.has_value()) return false;
+  const Seconds fast = fastest.First().estimate.step_time;
+  const Seconds slow = other.First().estimate.step_time;
+  return slow <= fast * kMostTieRatio &&
+         FasterProbability(fast, *fastest.variant->of_first, slow, *other.variant->of_first) <
+             limits.tie_probability;
 }
 
 // The plan to launch, and the fastest of those that are as sure to fit.
@@ -190,7 +199,7 @@ std::optional<ChosenVariant> ToLaunch(const std::vector<VariantAnswer>& answers,
   const Recommended& fastest = all.front();
   const Recommended& chosen = *std::ranges::min_element(all, {}, [&](const Recommended& each) {
     const bool is_tied = &each == &fastest || (each.IsSafe(limits) == fastest.IsSafe(limits) &&
-                                               AreTied(fastest, each, limits));
+                                               IsTied(fastest, each, limits));
     return std::pair(!is_tied, each.variant->changed_count);
   });
   return ChosenVariant{.chosen = chosen, .fastest = fastest};
@@ -207,8 +216,21 @@ std::string ReasonFor(const ChosenVariant& chosen) {
       1 - chosen.fastest.First().estimate.step_time / own.First().estimate.step_time;
   return reason + fmt::format(
                       " With {} a step takes {:.1f} % less by the model, which cannot be told "
-                      "apart either; the plan keeps more of the framework's own settings.",
+                      "apart either; plan 1 keeps more of the framework's own settings.",
                       NameOf(chosen.fastest.variant->settings), 100 * ratio);
+}
+
+// Drops plans that are in the list already and cost the same: a setting has no effect on them.
+void DropRepeated(std::vector<RankedPlan>& plans) {
+  std::vector<RankedPlan> kept;
+  for (RankedPlan& ranked : plans) {
+    const bool is_repeated = std::ranges::any_of(kept, [&](const RankedPlan& other) {
+      return other.estimate.step_time == ranked.estimate.step_time && other.plan == ranked.plan &&
+             other.estimate == ranked.estimate;
+    });
+    if (!is_repeated) kept.push_back(std::move(ranked));
+  }
+  plans = std::move(kept);
 }
 
 // Moves the plan to launch to the front.
@@ -219,10 +241,17 @@ void PutRecommendedFirst(const std::vector<VariantAnswer>& answers, const Choice
   const Recommended& chosen = found->chosen;
   result.recommendation = chosen.result->recommendation;
   result.recommendation->reason = ReasonFor(*found);
+  // The user's plan does not run with settings that are not the framework's.
+  if (chosen.variant->changed_count > 0) result.recommendation->advice = Advice::kLaunch;
   const auto at = std::ranges::find_if(result.plans, [&](const RankedPlan& ranked) {
     return ranked.settings == chosen.variant->settings && ranked.plan == chosen.First().plan;
   });
   std::rotate(result.plans.begin(), at, at + 1);
+}
+
+bool IsOfSetting(const DimensionRequest& dimension) {
+  return std::ranges::find(kWorkloadSettings, dimension.name, &WorkloadSettingRow::field) !=
+         kWorkloadSettings.end();
 }
 
 // A setting that a request leaves open, and the codes of its values.
@@ -271,6 +300,20 @@ std::size_t CombinationCount(const std::vector<OpenSetting>& open) {
   return count;
 }
 
+// Returns the framework's values of settings under this precision, which some of them follow.
+absl::StatusOr<Workload> UsualWorkload(const ResolvedStudy& study,
+                                       const std::vector<OpenSetting>& open,
+                                       const std::vector<int>& codes, const Knowledge& knowledge) {
+  const bool opens_precision = open.front().row->field == kPrecisionField;
+  if (!opens_precision || open.size() == 1) return study.problem.workload;
+  StudyRequest request = study.request;
+  open.front().row->state(request.question.workload, codes.front());
+  ASSIGN_OR_RETURN(const ResolvedStudy resolved, ResolveStudy(std::move(request), knowledge));
+  Workload usual = resolved.problem.workload;
+  usual.precision = study.problem.workload.precision;
+  return usual;
+}
+
 // Prepares the question with these values of its open settings.
 absl::StatusOr<PreparedVariant> PrepareVariant(const ResolvedStudy& study,
                                                const std::vector<OpenSetting>& open,
@@ -278,14 +321,15 @@ absl::StatusOr<PreparedVariant> PrepareVariant(const ResolvedStudy& study,
                                                const Knowledge& knowledge,
                                                const HistorySource& source) {
   PreparedVariant variant;
+  ASSIGN_OR_RETURN(const Workload usual, UsualWorkload(study, open, codes, knowledge));
   StudyRequest request = study.request;
+  std::erase_if(request.dimensions, IsOfSetting);
   for (std::size_t i = 0; i < open.size(); ++i) {
     const WorkloadSettingRow& row = *open[i].row;
     row.state(request.question.workload, codes[i]);
     variant.settings.push_back(
         {.field = std::string(row.field), .value = std::string(row.word(codes[i]))});
-    // The study was resolved without these settings, so it has the framework's values.
-    if (codes[i] != row.chosen(study.problem.workload)) ++variant.changed_count;
+    if (codes[i] != row.chosen(usual)) ++variant.changed_count;
   }
   ASSIGN_OR_RETURN(ResolvedStudy resolved, ResolveStudy(std::move(request), knowledge));
   ASSIGN_OR_RETURN(variant.question, PrepareSearch(std::move(resolved), knowledge, source));
@@ -331,8 +375,12 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<VariantAnswer>& answers,
   for (const VariantAnswer& each : answers) {
     const absl::Status& status = each.answer.status();
     if (!status.ok() && !IsCut(status) && !FitsNothing(status)) return status;
-    Gather(each, all);
   }
+  // Equal plans are shown with the settings that change least, and so is the baseline.
+  std::vector<const VariantAnswer*> ordered;
+  for (const VariantAnswer& each : answers) ordered.push_back(&each);
+  std::ranges::stable_sort(ordered, {}, &VariantAnswer::changed_count);
+  for (const VariantAnswer* const each : ordered) Gather(*each, all);
   StudyResult& best = all.result;
   if (best.plans.empty()) {
     if (!all.cut.ok()) return all.cut;
@@ -348,6 +396,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<VariantAnswer>& answers,
   std::ranges::stable_sort(best.plans, {},
                            [](const RankedPlan& plan) { return plan.estimate.step_time; });
   PutRecommendedFirst(answers, request.choice, best);
+  DropRepeated(best.plans);
   best.calibration = CalibrationOf(best.plans.front().settings, answers);
   best.pareto_front = FrontOf(std::move(best.pareto_front));
   const auto plan_count = static_cast<std::size_t>(request.plan_count);

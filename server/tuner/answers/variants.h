@@ -44,10 +44,10 @@ struct VariantAnswer {
 
 // Returns the fastest plans of all answers, each with its settings, after the plan to launch. That
 // is the fastest of those that the answers recommend, or one that is tied with it and changes fewer
-// settings of the framework. Returns the counts of all, and the baseline of the first answer that
-// has plans. If all are infeasible, returns the one that misses the least memory. A search that was
-// cut and has nothing to show is a failure only if no other answer has plans; any other failure
-// always is one.
+// settings of the framework. A plan on which a setting has no effect is listed once. Returns the
+// counts of all, and the baseline of the answer that changes fewest settings and has plans. If all
+// are infeasible, returns the one that misses the least memory. A search that was cut and has
+// nothing to show is a failure only if no other answer has plans; any other failure always is one.
 absl::StatusOr<StudyAnswer> BestOf(const std::vector<VariantAnswer>& answers,
                                    const StudyRequest& request);
 

@@ -109,18 +109,23 @@ absl::Status RequireExhaustive(const StudyRequest& request, std::string_view wha
                                    request.strategy, what, kExhaustive)}});
 }
 
-absl::Status NarrowSpace(const StudyRequest& request, Problem& problem) {
-  auto violations = ApplyDimensions(request.dimensions, "dimensions", problem.space);
-  for (std::size_t i = 0; i < kWorkloadSettings.size(); ++i) {
-    const WorkloadSettingRow& row = kWorkloadSettings[i];
-    const bool is_open = problem.space.settings[i] != DimensionChoice() &&
-                         !row.stated(request.question.workload).has_value();
-    if (!is_open) continue;
-    violations.push_back({.field = "dimensions",
+absl::Status RefuseOpenSettings(const StudyRequest& request) {
+  std::vector<FieldViolation> violations;
+  for (std::size_t i = 0; i < request.dimensions.size(); ++i) {
+    const std::string& name = request.dimensions[i].name;
+    const auto row = std::ranges::find(kWorkloadSettings, name, &WorkloadSettingRow::field);
+    if (row == kWorkloadSettings.end()) continue;
+    violations.push_back({.field = fmt::format("dimensions[{}]", i),
                           .description = fmt::format("{}: this question takes only one value; "
                                                      "state it in the workload",
-                                                     row.field)});
+                                                     name)});
   }
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
+absl::Status NarrowSpace(const StudyRequest& request, Problem& problem) {
+  RETURN_IF_ERROR(RefuseOpenSettings(request));
+  const auto violations = ApplyDimensions(request.dimensions, "dimensions", problem.space);
   if (!violations.empty()) return InvalidFields(violations);
   if (problem.space.chosen.contains(Dimension::kOptimizerOffload)) {
     problem.closed_offload_percents.clear();

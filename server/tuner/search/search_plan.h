@@ -22,8 +22,12 @@ namespace meshwright {
 // plans.
 absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what);
 
+// Returns INVALID_ARGUMENT if a dimension opens a setting of the workload: only RunStudy takes
+// several values of one.
+absl::Status RefuseOpenSettings(const StudyRequest& request);
+
 // Narrows the space to the user's choices. Returns INVALID_ARGUMENT naming the choices that are
-// impossible and the settings of the workload that are left open, or saying that no plan is left.
+// impossible, or saying that no plan is left; also that of RefuseOpenSettings.
 absl::Status NarrowSpace(const StudyRequest& request, Problem& problem);
 
 // Prepares a question that is answered by a search: it has no trials, and its space is narrowed to

@@ -10,6 +10,7 @@
 #include "search_space/base/units.h"
 #include "search_space/space/space_request.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/workload.h"
 #include "search_space/spec/workload_settings.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/answers/run_study.h"
@@ -176,6 +177,39 @@ TEST(VariantsTest, ATieKeepsTheFrameworksSetting) {
                 testing::StartsWith(
                     fmt::format("Among plans with overlap.pipeline_p2p {}: ", kept.front().value)));
     EXPECT_EQ(first.plan, Result(usual).plans.front().plan);
+  }
+}
+
+// A plan on which the setting has no effect is listed once, with the framework's value.
+TEST(VariantsTest, APlanIsListedOnce) {
+  StudyRequest open = OpenSettings({{.name = "pipeline_parallel", .values = {"1"}},
+                                    {.name = "overlap.pipeline_p2p", .values = {"false", "true"}}});
+  open.plan_count = 1000;
+  const std::vector<RankedPlan> plans = Result(open).plans;
+  for (const RankedPlan& ranked : plans) {
+    EXPECT_EQ(ranked.settings, plans.front().settings);
+    EXPECT_EQ(std::ranges::count(plans, ranked.plan, &RankedPlan::plan), 1);
+  }
+}
+
+// The gradients' usual type follows the precision, so fp16 with fp16 gradients changes one setting
+// of Megatron-DeepSpeed, and with fp32 two.
+TEST(VariantsTest, UsualSettingsFollowThePrecision) {
+  StudyRequest open = OpenSettings({{.name = "precision", .values = {"bf16", "fp16"}},
+                                    {.name = "gradient_dtype", .values = {"fp32", "fp16"}}});
+  open.question.workload.framework_name = "megatron-deepspeed";
+  const auto study = ResolveStudy(open, Known());
+  ASSERT_TRUE(study.ok()) << study.status();
+  const auto variants = PrepareVariants(*study, Known(), {});
+  ASSERT_TRUE(variants.ok()) << variants.status();
+  for (const PreparedVariant& variant : *variants) {
+    StudyRequest usual = open;
+    usual.dimensions.clear();
+    usual.question.workload.precision = ParseChoice<Precision>(variant.settings[0].value);
+    const Workload own = ResolveStudy(usual, Known())->problem.workload;
+    const int changes = (own.precision != study->problem.workload.precision ? 1 : 0) +
+                        (Word(own.gradient_dtype) != variant.settings[1].value ? 1 : 0);
+    EXPECT_EQ(variant.changed_count, changes);
   }
 }
 
