@@ -214,10 +214,13 @@ std::string ReasonFor(const ChosenVariant& chosen) {
   if (own.variant == chosen.fastest.variant) return reason;
   const double ratio =
       1 - chosen.fastest.First().estimate.step_time / own.First().estimate.step_time;
-  return reason + fmt::format(
-                      " With {} a step takes {:.1f} % less by the model, which cannot be told "
-                      "apart either; plan 1 keeps more of the framework's own settings.",
-                      NameOf(chosen.fastest.variant->settings), 100 * ratio);
+  const std::string others = NameOf(chosen.fastest.variant->settings);
+  return reason +
+         (ratio < 0.0005 ? fmt::format(" With {} the best plan is as fast by the model", others)
+                         : fmt::format(" With {} a step takes {:.1f} % less by the model, which "
+                                       "cannot be told apart",
+                                       others, 100 * ratio)) +
+         "; plan 1 keeps more of the framework's own settings.";
 }
 
 // Drops plans that are in the list already and cost the same: a setting has no effect on them.
