@@ -51,6 +51,7 @@ void Add(const SearchSummary& part, SearchSummary& sum) {
 // Returns a variant's name: "fp8, gradient_dtype bf16".
 std::string NameOf(const std::vector<WorkloadSetting>& settings) {
   std::vector<std::string> words;
+  words.reserve(settings.size());
   for (const WorkloadSetting& setting : settings) {
     words.push_back(setting.field == kPrecisionField ? setting.value
                                                      : setting.field + " " + setting.value);
@@ -381,6 +382,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<VariantAnswer>& answers,
   }
   // Equal plans are shown with the settings that change least, and so is the baseline.
   std::vector<const VariantAnswer*> ordered;
+  ordered.reserve(answers.size());
   for (const VariantAnswer& each : answers) ordered.push_back(&each);
   std::ranges::stable_sort(ordered, {}, &VariantAnswer::changed_count);
   for (const VariantAnswer* const each : ordered) Gather(*each, all);

@@ -169,8 +169,9 @@ void SetOverlap(const Problem& problem, const ParallelPlan& plan, Json& config,
     sharding.push_back(fmt::format("enable_stage{}_overlap", plan.zero_stage));
   }
   if (gathers && plan.zero_stage == 1) sharding.emplace_back("enable_stage1_broadcast_overlap");
-  if (!sharding.empty())
+  if (!sharding.empty()) {
     config["sharding_parallel_config"] = fmt::format("{}", fmt::join(sharding, " "));
+  }
 }
 
 // Returns the layers of the model behind the first `counts` layers of each stage.
