@@ -17,10 +17,10 @@ WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
 sys.path.insert(0, str(WORKLOADS))
 
 import microbench
-from calibration import attention, chip, document, flags, items, network, shapes, step
+from calibration import attention, chip, document, flags, items, network, shapes, step, timing
 from calibration.bench import Bench, group_sizes
 from calibration.collectives import sizes
-from calibration.point import Point, Skip
+from calibration.point import LeftOut, Point, Skip
 from train import devices
 from train.case import check_case
 from train.ranks import Rank
@@ -131,11 +131,66 @@ class FlagsTest(unittest.TestCase):
         def options(*arguments):
             return flags.parse(["--output", "f", *arguments], "")[0]
         self.assertEqual(options().precisions, ["fp32"])
-        self.assertEqual(options("--device", "cuda").precisions, ["bf16", "fp32"])
+        self.assertEqual(options("--device", "cuda").precisions, ["bf16", "fp32", "fp8"])
         self.assertEqual((options().seconds_per_point, options("--device", "npu").seconds_per_point), (0.2, 0.05))
         self.assertEqual(options("--quick", "--gemm-shapes", "9").gemm_shapes, 9)
         self.assertEqual(flags.asked(options("--skip", "gemm,step")),
                          [name for name in document.ITEMS if name not in ("gemm", "step")])
+
+
+class FakeGraphs:
+    """A module of torch whose graphs record calls, or refuse to."""
+
+    def __init__(self, refuses=False):
+        self.refuses, self.recorded, self.replays = refuses, 0, 0
+        outer = self
+
+        class Graph:
+            def replay(self):
+                outer.replays += 1
+        self.Graph = Graph
+
+    def synchronize(self):
+        pass
+
+    def current_stream(self):
+        return "stream"
+
+    @contextlib.contextmanager
+    def graph(self, graph, stream):
+        assert isinstance(graph, self.Graph) and stream == "stream"
+        yield
+        if self.refuses:
+            raise RuntimeError("a call waits for the device")
+
+
+class TimingTest(unittest.TestCase):
+    def measured(self, module, graph="Graph"):
+        """Returns (members of the row, number of calls)."""
+        options, _ = flags.parse(["--output", "f", "--quick"], "")
+        calls = []
+        bench = types.SimpleNamespace(module=module, options=options, row=types.SimpleNamespace(graph=graph),
+                                      synchronize=lambda: None)
+        return timing.of_device(bench, lambda: calls.append(0)), len(calls)
+
+    def test_a_device_replays_what_was_recorded(self):
+        module = FakeGraphs()
+        row, calls = self.measured(module)
+        self.assertEqual(set(row), {"time_seconds", "host_seconds", "is_in_graph"})
+        self.assertTrue(row["is_in_graph"] and row["host_seconds"] > 0)
+        # Two calls before, five times twenty for the host, and up to a hundred that are recorded.
+        self.assertTrue(0 < calls - (2 + 5 * 20) <= 100, calls)
+        self.assertGreaterEqual(module.replays, 2 + 5)
+
+    def test_calls_that_cannot_be_recorded_run_one_by_one(self):
+        for module, graph in ((FakeGraphs(refuses=True), "Graph"), (FakeGraphs(), "")):
+            row, calls = self.measured(module, graph)
+            self.assertFalse(row["is_in_graph"])
+            self.assertGreaterEqual(calls, 2 + 5 * 20 + 5)
+            self.assertEqual(module.replays, 0)
+
+    def test_the_cpu_has_one_time(self):
+        self.assertEqual(set(self.measured(None)[0]), {"time_seconds"})
 
 
 class ItemsTest(unittest.TestCase):
@@ -181,7 +236,8 @@ class ItemsTest(unittest.TestCase):
 
     def test_what_fails_is_noted_and_the_rest_goes_on(self):
         found = self.run_all({"memory": self.module(3, ValueError("boom")), "gemm": self.module(0),
-                              "overlap": self.module(2, MemoryError())})
+                              "overlap": self.module(2, MemoryError()),
+                              "elementwise": self.module(2, LeftOut("no compiler"))})
         self.assertEqual((found["memory"]["status"], found["memory"]["reason"]),
                          ("failed", '{"number": 2}: ValueError: boom'))
         self.assertEqual(found["memory"]["rows"], [{"number": 0, "time_seconds": 0.5},
@@ -190,6 +246,8 @@ class ItemsTest(unittest.TestCase):
         # Points that do not fit are left out.
         self.assertEqual((found["overlap"]["status"], found["overlap"]["reason"], len(found["overlap"]["rows"])),
                          ("measured", 'does not fit in memory: {"number": 1}', 1))
+        self.assertEqual((found["elementwise"]["status"], found["elementwise"]["reason"],
+                          len(found["elementwise"]["rows"])), ("measured", '{"number": 1}: no compiler', 1))
         self.assertEqual(found["step"]["status"], "measured")
         self.assertEqual(len(self.said.getvalue().splitlines()), len(document.ITEMS))
 

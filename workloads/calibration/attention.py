@@ -1,10 +1,12 @@
 """Item `attention`: PyTorch's own fused causal attention, forward and backward."""
 
+import contextlib
+
 import torch
 import torch.nn.functional as F
 from train.attention import HAS_FUSED
 
-from .point import Point, Skip
+from .point import LeftOut, Point, Skip
 
 _SIZES = {  # sequence lengths, sizes of a head, heads, query heads per key-value head
     "cpu": ((128, 512, 1024), (64, 128), (8,), (1, 4)),
@@ -22,29 +24,45 @@ def points(bench, _notes):
     lengths, sizes, counts, ratios = _SIZES[kind]
     for precision in _precisions(bench):
         for size, heads, ratio in ((s, h, r) for s in sizes for h in counts for r in ratios):
-            for length in lengths:
-                batch = 1 if bench.module is None else max(1, _TOKENS // length)
-                row = {"precision": precision, "kernel": _kernel(bench, precision), "batch": batch,
-                       "sequence_length": length, "head_dim": size, "head_count": heads,
-                       "kv_head_count": heads // ratio, "is_causal": True}
-                for name in ("forward", "backward"):
-                    done = yield Point({**row, "pass": name}, lambda row=row, name=name: _prepare(bench, row, name))
-                if done is None or done["time_seconds"] > _LONGEST_SECONDS:
-                    break
+            for kernel in _kernels(bench, precision):
+                yield from _lengths(bench, lengths, {
+                    "precision": precision, "kernel": kernel, "head_dim": size, "head_count": heads,
+                    "kv_head_count": heads // ratio, "is_causal": True})
+
+
+def _lengths(bench, lengths, shape):
+    for length in lengths:
+        batch = 1 if bench.module is None else max(1, _TOKENS // length)
+        row = {**shape, "batch": batch, "sequence_length": length}
+        for name in ("forward", "backward"):
+            done = yield Point({**row, "pass": name}, lambda row=row, name=name: _prepare(bench, row, name))
+        if done is None or done["time_seconds"] > _LONGEST_SECONDS:
+            return
 
 
 def _precisions(bench):
     """Returns the precisions to measure. On devices, the kernels used in training take only 16
     bits."""
     named = [name for name in bench.options.precisions if bench.alone(lambda name=name: bench.runs(name)) is None]
-    narrow = [name for name in named if name != "fp32"]
-    return narrow if narrow and bench.module is not None else named
+    narrow = [name for name in named if name in ("bf16", "fp16")]
+    return narrow if narrow and bench.module is not None else [name for name in named if name != "fp8"]
 
 
-def _kernel(bench, precision):
-    """Returns the name of the kernel. NVIDIA's PyTorch uses FlashAttention 2 for 16 bits and these
-    sizes; only the vendors know the kernels of other devices."""
-    return "flash2" if bench.row.name == "cuda" and torch.version.cuda and precision != "fp32" else "vendor"
+def _kernels(bench, precision):
+    """Returns the names of the kernels to measure. NVIDIA's PyTorch has FlashAttention 2 and that of
+    cuDNN for 16 bits; only the vendors know the kernels of other devices."""
+    if bench.row.name != "cuda" or not torch.version.cuda or precision == "fp32":
+        return ("vendor",)
+    return ("flash2", "cudnn") if hasattr(torch.nn, "attention") else ("flash2",)
+
+
+def _only(kernel):
+    """Returns a context in which PyTorch runs this kernel or fails."""
+    if kernel == "vendor" or not hasattr(torch.nn, "attention"):
+        return contextlib.nullcontext()
+    backends = torch.nn.attention.SDPBackend
+    return torch.nn.attention.sdpa_kernel(
+        {"flash2": backends.FLASH_ATTENTION, "cudnn": backends.CUDNN_ATTENTION}[kernel])
 
 
 def _prepare(bench, row, name):
@@ -57,9 +75,15 @@ def _prepare(bench, row, name):
 
     def forward():  # keys and values are repeated as in the training step
         shared = (x.repeat_interleave(heads // kv_heads, 1) if kv_heads < heads else x for x in (k, v))
-        return F.scaled_dot_product_attention(q, *shared, is_causal=True)
+        with _only(row["kernel"]):
+            return F.scaled_dot_product_attention(q, *shared, is_causal=True)
+    try:
+        out = forward()
+    except RuntimeError as error:
+        if bench.does_not_fit(error):
+            raise
+        raise LeftOut(f"{row['kernel']} does not run: {error}") from error
     if name == "forward":
         return forward
-    out = forward()
     grad = torch.randn_like(out)
     return lambda: torch.autograd.grad(out, (q, k, v), grad, retain_graph=True)

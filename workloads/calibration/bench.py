@@ -85,18 +85,25 @@ class Bench:
             self.module.empty_cache()
 
     def dtype(self, precision):
+        if precision == "fp8":
+            return torch.float8_e4m3fn
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 
     def random(self, *shape, precision="fp32"):
         """Returns random operands. They are not zeros, because with zeros a chip draws less power
         and runs faster than in use."""
+        if precision == "fp8":
+            return self.random(*shape, precision="bf16").to(self.dtype(precision))
         return torch.randn(*shape, device=self.device, dtype=self.dtype(precision))
 
     def runs(self, precision):
         """Returns None if a GEMM runs in this precision, else the reason why it does not."""
         try:
-            one = torch.ones(64, 64, device=self.device, dtype=self.dtype(precision))
-            torch.mm(one, one)
+            one = torch.ones(64, 64, device=self.device).to(self.dtype(precision))
+            if precision == "fp8":
+                fp8_product(one, one, True)()
+            else:
+                torch.mm(one, one)
             self.synchronize()
             return None
         except Exception as error:
@@ -113,6 +120,14 @@ class Bench:
         for rank, one in enumerate(comm.all_reduce(names.to(self.device), self.world).tolist()):
             nodes.setdefault(tuple(one), []).append(rank)
         return list(nodes.values())
+
+
+def fp8_product(a, b, is_fast):
+    """Returns a call that multiplies a [m, k] by b [n, k]^T, both fp8 with one scale each, to bf16.
+    `is_fast` sums in the shorter format of the matrix units."""
+    one = torch.ones((), device=a.device)
+    return lambda: torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16,
+                                    use_fast_accum=is_fast)
 
 
 def group_sizes(most):

@@ -7,7 +7,7 @@ from train import devices
 from . import timing
 from .point import Point
 
-_PRECISIONS = ("fp32", "bf16", "fp16")
+_PRECISIONS = ("fp32", "bf16", "fp16", "fp8")
 _QUEUED = 200  # operations; fewer than the queue of any device holds
 
 

@@ -1,12 +1,15 @@
-"""Item `elementwise`: memory-bound operations, as the reference step runs them."""
+"""Item `elementwise`: memory-bound operations, as the reference step runs them (`eager`) and, on
+devices, as one compiled kernel (`fused`), as training frameworks run them."""
 
+import importlib
 import types
 
 import torch
+import torch.nn.functional as F
 from train import adam, layers, loss
 from train.ranks import Group
 
-from .point import Point
+from .point import LeftOut, Point
 
 # Numbers of elements; --max-bytes may allow fewer.
 _SIZES = (10**4, 10**6, 10**8)
@@ -27,7 +30,9 @@ _ARRAYS = {
     "softmax": (2, 3),        # input, output | output, gradient, result
     "add": (3, None),         # two inputs, output | the gradient is passed on unchanged
     "cross_entropy": (1, 2),  # logits | logits, result
+    "permute": (2, None),     # rows, and the same in another order: tokens on their way to experts
 }
+_FUSED = ("layernorm", "rmsnorm", "gelu", "swiglu", "cross_entropy")
 _ADAM_BYTES = 28  # bytes per element, in fp32: gradient, weight and two moments are read, the last three written
 
 
@@ -37,32 +42,60 @@ def points(bench, _notes):
     most = bench.options.max_bytes // _BYTES
     sizes = sorted({min(size, most) // _VOCABULARY * _VOCABULARY
                     for size in (_CPU_SIZES if bench.module is None else _SIZES)})
-    for name, counts in _ARRAYS.items():
-        for pass_name, arrays in zip(("forward", "backward"), counts):
+    for kernel, name in _kernels(bench):
+        for pass_name, arrays in zip(("forward", "backward"), _ARRAYS[name]):
             for count in sizes if arrays else ():
-                row = {"operation": name, "pass": pass_name, "element_count": count, "bytes": arrays * count * width}
+                row = {"operation": name, "pass": pass_name, "kernel": kernel, "element_count": count,
+                       "bytes": arrays * count * width}
                 yield Point(row, lambda row=row: _prepare(bench, row, precision))
     for count in sizes:
-        row = {"operation": "adam", "pass": "forward", "element_count": count, "bytes": _ADAM_BYTES * count}
+        row = {"operation": "adam", "pass": "forward", "kernel": "eager", "element_count": count,
+               "bytes": _ADAM_BYTES * count}
         yield Point(row, lambda count=count: _adam(bench, count))
 
 
+def _kernels(bench):
+    found = [("eager", name) for name in _ARRAYS]
+    if bench.module is not None and hasattr(torch, "compile"):
+        found += [("fused", name) for name in _FUSED]
+    return found
+
+
 def _prepare(bench, row, precision):
-    function, inputs = _operation(bench, row["operation"], row["element_count"], precision)
+    function, inputs = _operation(bench, row, precision)
+    for one in inputs:
+        one.requires_grad_(row["pass"] == "backward")
+    if row["kernel"] == "fused":
+        function = _compiled(function, inputs)
     if row["pass"] == "forward":
         def call():
             with torch.no_grad():
                 function(*inputs)
         return call
-    for one in inputs:
-        one.requires_grad_()
     out = function(*inputs)
     grad = torch.randn_like(out)
     return lambda: torch.autograd.grad(out, inputs, grad, retain_graph=True)
 
 
-def _operation(bench, name, count, precision):
+def _compiled(function, inputs):
+    """Returns the function as one compiled kernel for all numbers of rows."""
+    try:
+        importlib.import_module("torch._functorch.config").donated_buffer = False  # the gradient is taken many times from one forward pass
+        importlib.import_module("torch._dynamo.config").fail_on_recompile_limit_hit = True  # instead of running eagerly
+        for one in inputs:
+            if one.dim() > 1:
+                torch._dynamo.maybe_mark_dynamic(one, 0)
+        compiled = torch.compile(function)
+        compiled(*inputs)
+    except Exception as error:  # the compiler has errors of its own, and needs one of C++ on the host
+        raise LeftOut(f"cannot be compiled: {type(error).__name__}: {str(error)[:200]}") from error
+    return compiled
+
+
+def _operation(bench, row, precision):
     """Returns (function, inputs)."""
+    name, count = row["operation"], row["element_count"]
+
     def random(*shape):
         return bench.random(*shape, precision=precision)
     x, scale = random(count // _WIDTH, _WIDTH), random(_WIDTH)
@@ -78,8 +111,13 @@ def _operation(bench, name, count, precision):
         return (lambda x: x.softmax(-1)), (x,)
     if name == "add":
         return torch.add, (x, torch.randn_like(x))
+    if name == "permute":
+        order = torch.randperm(len(x), device=bench.device)
+        return (lambda x: x[order]), (x,)
     logits = x.view(-1, _VOCABULARY)
     labels = torch.randint(_VOCABULARY, logits.shape[:1], device=bench.device)
+    if row["kernel"] == "fused":
+        return (lambda logits: F.cross_entropy(logits.float(), labels, reduction="none")), (logits,)
     return (lambda logits: loss.cross_entropy(logits, labels, _VOCABULARY, _ALONE)), (logits,)
 
 

@@ -7,11 +7,11 @@ import tempfile
 from .document import ITEMS
 
 SOME_FAILED = 10  # exit code; the file says which items failed and why
-_PRECISIONS = ("fp32", "bf16", "fp16")
+_PRECISIONS = ("fp32", "bf16", "fp16", "fp8")
 _MEBI = 2**20
 
 # Flags that are not given come from these rows; each row overrides the one before.
-_DEVICE = {"precisions": ["bf16", "fp32"], "gemm_shapes": 32, "seconds_per_point": 0.05, "sustained_seconds": 10.0,
+_DEVICE = {"precisions": ["bf16", "fp32", "fp8"], "gemm_shapes": 32, "seconds_per_point": 0.05, "sustained_seconds": 10.0,
            "max_bytes": 1024 * _MEBI}
 _CPU = {"precisions": ["fp32"], "seconds_per_point": 0.2, "max_bytes": 256 * _MEBI}
 _QUICK = {"gemm_shapes": 4, "seconds_per_point": 0.002, "sustained_seconds": 0.2, "max_bytes": _MEBI}

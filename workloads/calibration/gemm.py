@@ -6,12 +6,14 @@ import math
 import torch
 
 from . import timing
+from .bench import fp8_product
 from .point import Point, Skip
 from .shapes import batched_design, design
 
 _LONGEST_SECONDS = 0.3  # limit for the largest product
 _PROBE = 512  # each dimension of the product that sets the scale of the design
 _BATCHED = 8  # number of shapes
+_FP8_ROWS = 16
 
 
 def points(bench, notes):
@@ -24,9 +26,11 @@ def points(bench, notes):
         if why:
             continue
         largest = largest_size(bench, precision)
-        batched = batched_design(2 if bench.options.quick else _BATCHED, largest)
+        is_fp8 = precision == "fp8"  # takes whole groups of rows, and no batches
+        batched = [] if is_fp8 else batched_design(2 if bench.options.quick else _BATCHED, largest)
         for shape in design(bench.options.gemm_shapes, smallest, largest):
-            yield from _passes(bench, precision, (1, *shape))
+            if not is_fp8 or shape[0] % _FP8_ROWS == 0:
+                yield from _passes(bench, precision, (1, *shape))
         for shape in batched:
             yield from _passes(bench, precision, shape)
 
@@ -42,13 +46,20 @@ def _passes(bench, precision, shape):
 
 
 def prepare(bench, row):
-    """Returns the call that this row measures, with operands laid out as in the layer."""
+    """Returns the call that this row measures, with operands laid out as in the layer. In fp8 the
+    matrix units take only rows times rows, so that gradients need transposed copies; these are
+    memory-bound and not part of the row. Only the forward pass sums in the units' shorter
+    format."""
     count, m, n, k = (row[name] for name in ("count", "m", "n", "k"))
     batch = (count,) if count > 1 else ()
     multiply = torch.bmm if batch else torch.mm
 
     def operand(*sizes):
         return bench.random(*batch, *sizes, precision=row["precision"])
+    if row["precision"] == "fp8":
+        product = fp8_product(operand(m, k), operand(n, k), row["pass"] == "forward")
+        total = torch.zeros(m, n, device=bench.device) if row["accumulates_fp32"] else None
+        return product if total is None else lambda: total.add_(product())
     if row["pass"] == "forward":  # X[m,k] W[n,k]^T
         a, b = operand(m, k), operand(n, k).transpose(-2, -1)
     elif row["pass"] == "input_gradient":  # A[m,k] B[k,n]

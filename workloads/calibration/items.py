@@ -7,18 +7,18 @@ import sys
 import time
 import traceback
 
-from . import (attention, chip, collectives, document, elementwise, flags, gemm, host_link, memory, network, overlap,
+from . import (attention, chip, collectives, document, elementwise, flags, gemm, grouped_gemm, host_link, memory, network, overlap,
                step, sustained)
 from .bench import PointFailed
-from .point import Skip
+from .point import LeftOut, Skip
 
-MODULES = {"device": chip, "memory": memory, "gemm": gemm, "sustained_gemm": sustained, "attention": attention,
-           "elementwise": elementwise, "collectives": collectives, "network": network, "host_link": host_link,
+MODULES = {"device": chip, "memory": memory, "gemm": gemm, "sustained_gemm": sustained, "grouped_gemm": grouped_gemm,
+           "attention": attention, "elementwise": elementwise, "collectives": collectives, "network": network, "host_link": host_link,
            "overlap": overlap, "step": step}
 _SAVE_SECONDS = 2  # seconds between two writes of the file within an item, which a killed run may lose
 _UNFINISHED = "the run ended before it was done"
 _PARENT = os.getppid()
-_NONE, _NO_MEMORY, _OTHER = 0, 1, 2
+_NONE, _NO_MEMORY, _LEFT_OUT, _OTHER = 0, 1, 2, 3
 
 
 def run_all(bench, modules=None):
@@ -71,9 +71,9 @@ def _go_through(bench, item, points, notes):
             kept = {_key(old, names): old for old in rows}
         row = kept.get(_key(point.row, names))
         if row is None:
-            row = _measured(bench, point)
+            row, why = _measured(bench, point)
             if row is None:
-                notes.append(f"does not fit in memory: {json.dumps(point.row)}")
+                notes.append(why)
             else:
                 rows.append(row)
                 kept[_key(row, names)] = row
@@ -87,8 +87,9 @@ def _key(row, names):
 
 
 def _measured(bench, point):
-    """Returns the finished row, or None if a rank has too little memory. The ranks agree on that
-    before they meet in a collective, so that none waits for one that cannot take part."""
+    """Returns (finished row, ""), or (None, reason) if a rank has too little memory or leaves the
+    point out. The ranks agree on that before they meet in a collective, so that none waits for one
+    that cannot take part."""
     takes_part, prepared, found = bench.rank in point.ranks, None, {}
 
     def attempt(function):
@@ -96,8 +97,10 @@ def _measured(bench, point):
         try:
             return function() if takes_part else None
         except Exception as raised:
-            error = f"{json.dumps(point.row)}: {type(raised).__name__}: {raised}"
-            severity = _NO_MEMORY if bench.does_not_fit(raised) else _OTHER
+            kind = "" if isinstance(raised, LeftOut) else f"{type(raised).__name__}: "
+            error = f"{json.dumps(point.row)}: {kind}{raised}"
+            severity = (_LEFT_OUT if isinstance(raised, LeftOut) else
+                        _NO_MEMORY if bench.does_not_fit(raised) else _OTHER)
             return None
     error, severity = "on another rank, whose standard error tells", _NONE
     prepared = attempt(point.prepare)
@@ -113,7 +116,9 @@ def _measured(bench, point):
     found, error = bench.tell([found, error])
     if worst == _OTHER:
         raise PointFailed(error)
-    return None if worst == _NO_MEMORY else {**point.row, **found}
+    if worst == _NO_MEMORY:
+        return None, f"does not fit in memory: {json.dumps(point.row)}"
+    return (None, error) if worst == _LEFT_OUT else ({**point.row, **found}, "")
 
 
 def _save(bench):

@@ -38,6 +38,8 @@ def _run(rank, row, options):
     torch.manual_seed(options.seed)
     device = devices.take(row, module, rank.local_rank)
     context = context_bytes(module)  # read before the communicators take memory
+    if row.graph:  # graphs record only streams that are not the device's default one
+        module.set_stream(module.Stream())
     if rank.world_size > 1:
         dist.init_process_group(row.backend, rank=rank.rank, world_size=rank.world_size,
                                 timeout=datetime.timedelta(seconds=2 * options.timeout))

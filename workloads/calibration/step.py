@@ -21,7 +21,7 @@ _SIZES = {
             {"sequence_length": 128, "precision": "fp32", "attention_kernel": "unfused"}, 4),
     "device": ({"layer_count": 4, "hidden_size": 2048, "ffn_hidden_size": 5632, "attention_head_count": 16,
                 "kv_head_count": 16, "vocab_size": 32000, "mlp": "swiglu", "norm": "rmsnorm"},
-               {"sequence_length": 2048, "precision": "bf16",
+               {"sequence_length": 2048, "precision": "bf16", "norm_kernel": "unfused",
                 "attention_kernel": "vendor" if HAS_FUSED else "unfused"}, 2),
     "quick": ({"layer_count": 2, "hidden_size": 64, "ffn_hidden_size": 128, "attention_head_count": 8,
                "kv_head_count": 8, "vocab_size": 256, "mlp": "gelu", "norm": "layernorm"},

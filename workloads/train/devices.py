@@ -21,13 +21,14 @@ class Device:
     has_reduce_scatter: bool = True  # if False, uses all_reduce, and each rank keeps its part
     has_gather_into_tensor: bool = True  # if False, uses all_gather into a list, and a copy
     has_bf16: bool = True  # in collectives; if False, bf16 is summed as fp32 and moved as the bits of fp16
+    graph: str = ""  # class of its module that records kernels and replays them; "": none was tried
     runs_as: str = ""  # requirements for identical results, or other special facts
 
 
 DEVICES = {row.name: row for row in (
     Device("cpu", "gloo", has_reduce_scatter=False, has_gather_into_tensor=False, has_bf16=False,
            runs_as="the same bits with the same number of threads"),
-    Device("cuda", "nccl", runs_as="NVIDIA and AMD; CUBLAS_WORKSPACE_CONFIG=:4096:8 for the same bits"),
+    Device("cuda", "nccl", graph="CUDAGraph", runs_as="NVIDIA and AMD; CUBLAS_WORKSPACE_CONFIG=:4096:8 for the same bits"),
     Device("npu", "hccl", "torch_npu", runs_as="Ascend; HCCL_DETERMINISTIC=true for the same bits"),
     Device("mlu", "cncl", "torch_mlu", runs_as="Cambricon"),
     Device("musa", "mccl", "torch_musa", runs_as="Moore Threads"),
