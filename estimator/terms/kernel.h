@@ -44,6 +44,7 @@ struct AttentionShape {
   double query_tokens = 0;
   double key_tokens = 0;  // a query attends to half of them on average, or to the window
   double window = 0;      // 0: none
+  bool operator==(const AttentionShape&) const = default;
 };
 
 struct Kernel {

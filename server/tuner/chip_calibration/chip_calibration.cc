@@ -8,7 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "estimator/fit/attention_fit.h"
 #include "estimator/fit/collective_fit.h"
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/measured.h"
@@ -20,6 +19,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
+#include "server/tuner/chip_calibration/attention_calibration.h"
 #include "server/tuner/chip_calibration/calibration_work.h"
 #include "server/tuner/chip_calibration/chip_draft.h"
 #include "server/tuner/chip_calibration/gemm_calibration.h"
@@ -32,7 +32,6 @@ namespace meshwright {
 namespace {
 
 // An operator is poor if the median of its held-out errors exceeds its limit.
-constexpr double kAttentionLimit = 0.10;
 constexpr double kTrafficLimit = 0.25;  // one rate stands for norms, activations and losses
 constexpr double kCollectiveLimit = 0.15;
 constexpr double kStreamLimit = 0.15;
@@ -142,79 +141,20 @@ void FitSustained(CalibrationWork& work) {
                                    .verdict = OperatorVerdict::kMeasured});
 }
 
-// Returns the points of the narrowest precision that training uses, since the constants are shares
-// of one peak.
-std::vector<MeasuredAttention> AttentionOfOnePrecision(CalibrationWork& work) {
-  std::vector<MeasuredAttention> points;
-  for (const Precision precision : {Precision::kBf16, Precision::kFp16, Precision::kFp32}) {
-    std::ranges::copy_if(
-        work.measured.attention, std::back_inserter(points),
-        [precision](const MeasuredAttention& p) { return p.precision == precision; });
-    if (!points.empty()) return points;
-  }
-  return work.measured.attention;
-}
-
-void SetAttentionFigures(CalibrationWork& work, const AttentionModel& model,
-                         const FigureOrigin& origin) {
-  Figures figures = {{"attention_efficiency_ratio", model.efficiency},
-                     {"attention_sequence_half_tokens", model.sequence_half},
-                     {"attention_wave_half", model.wave_half},
-                     {"attention_small_head_ratio", model.small_head_ratio},
-                     {"attention_backward_time_ratio", model.backward_time_ratio}};
-  if (model.backward_sequence_half.has_value()) {
-    figures.emplace_back("attention_backward_sequence_half_tokens", *model.backward_sequence_half);
-  }
-  if (model.backward_wave_half.has_value()) {
-    figures.emplace_back("attention_backward_wave_half", *model.backward_wave_half);
-  }
-  SetAll(work, figures, origin);
-}
-
-void FitFusedAttention(CalibrationWork& work) {
-  if (work.measured.attention.empty()) {
-    AddMissing(work, "attention", "attention");
-    // CPUs run attention as GEMMs and a softmax. Accelerators have a fused kernel, even if this
-    // PyTorch does not reach it.
-    const bool has_none =
-        work.measured.device == "cpu" && work.measured.has_fused_attention == false;
-    work.result.operators.back().is_needed = !has_none;
-    return;
-  }
-  const std::vector<MeasuredAttention> points = AttentionOfOnePrecision(work);
-  const Precision precision = points.front().precision;
-  if (!NominalPeak(work.spec(), precision).has_value()) {
-    work.result.operators.push_back(
-        {.name = "attention",
-         .detail = std::string(Word(precision)),
-         .point_count = static_cast<int>(points.size()),
-         .advice = fmt::format("the chip has no peak for {}, in which it was measured: the "
-                               "figures are unchanged",
-                               Word(precision))});
-    return;
-  }
-  const FitError before = Errors<MeasuredAttention>(
-      points, [&work](const MeasuredAttention& p) { return AttentionTime(p, work.spec()); });
-  const FitError error = AttentionHeldOutError(points, work.spec());
-  const OperatorVerdict verdict = VerdictOf(error, kAttentionLimit);
-  SetAttentionFigures(work, FitAttention(points, work.spec()),
-                      OriginOf(Provenance::kFitted, ErrorText(error), verdict));
-  work.result.operators.push_back({.name = "attention",
-                                   .detail = std::string(Word(precision)),
-                                   .point_count = static_cast<int>(points.size()),
-                                   .before = before,
-                                   .held_out = error,
-                                   .limit_ratio = kAttentionLimit,
-                                   .verdict = verdict});
-}
-
-// Fits the optimizer and plain additions, which run at the rate of copies, not of a layer's
-// kernels.
-void FitElementwise(CalibrationWork& work) {
+// Returns the kernels of a layer, fused ones if there are any: the model counts the passes of an
+// unfused operation. The optimizer and plain additions run at the rate of copies.
+std::vector<MeasuredTraffic> LayerKernels(const ChipMeasurements& measured) {
+  const bool has_fused = std::ranges::any_of(measured.elementwise, &MeasuredElementwise::is_fused);
   std::vector<MeasuredTraffic> points;
-  for (const MeasuredElementwise& e : work.measured.elementwise) {
-    if (e.operation != "adam" && e.operation != "add") points.push_back(e.traffic);
+  for (const MeasuredElementwise& e : measured.elementwise) {
+    if (e.is_fused != has_fused || e.operation == "adam" || e.operation == "add") continue;
+    points.push_back(e.traffic);
   }
+  return points;
+}
+
+void FitElementwise(CalibrationWork& work) {
+  const std::vector<MeasuredTraffic> points = LayerKernels(work.measured);
   if (points.empty()) {
     AddMissing(work, "memory-bound", "elementwise");
     return;
@@ -427,7 +367,7 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
   FitMemory(work);
   FitGemms(work);
   FitSustained(work);
-  FitFusedAttention(work);
+  FitAttentionKernels(work);
   FitElementwise(work);
   FitCollectives(work);
   FitLink(work);

@@ -31,6 +31,7 @@ constexpr NumberLimits kRankCount = {.low = 1, .high = 1e6, .is_whole = true};
 
 constexpr std::string_view kStatuses[] = {"measured", "skipped", "failed"};
 constexpr std::string_view kStreams[] = {"copy", "scale", "triad"};
+constexpr std::string_view kElementwiseKernels[] = {"eager", "fused"};
 
 struct KindWord {
   CollectiveKind kind;
@@ -199,9 +200,8 @@ class MeasurementsReader {
                                    .n = Count(row, "n"),
                                    .k = Count(row, "k"),
                                    .count = Count(row, "count")},
-                         .accumulates_fp32 = row.Flag("accumulates_fp32").value_or(false),
                          .time = Time(row)};
-    result_.gemms.push_back(gemm);
+    if (!row.Flag("accumulates_fp32").value_or(false)) result_.gemms.push_back(gemm);
   }
 
   void ReadSustained(ObjectReader& row, const Json& /*object*/) {
@@ -231,9 +231,16 @@ class MeasurementsReader {
                                  .time = Time(row)});
   }
 
-  void ReadElementwise(ObjectReader& row, const Json& /*object*/) {
-    result_.elementwise.push_back(
-        {.operation = row.Text("operation"), .traffic = {.bytes = Size(row), .time = Time(row)}});
+  void ReadElementwise(ObjectReader& row, const Json& object) {
+    // Files from before compiled kernels were measured have no kernel.
+    const std::string kernel = object.contains("kernel") ? row.Text("kernel") : "eager";
+    if (!kernel.empty() && std::ranges::count(kElementwiseKernels, kernel) == 0) {
+      row.Reject("kernel", fmt::format("{}; must be one of {}", kernel,
+                                       fmt::join(kElementwiseKernels, ", ")));
+    }
+    result_.elementwise.push_back({.operation = row.Text("operation"),
+                                   .is_fused = kernel == "fused",
+                                   .traffic = {.bytes = Size(row), .time = Time(row)}});
   }
 
   void ReadCollective(ObjectReader& row, const Json& /*object*/) {

@@ -34,6 +34,7 @@ struct MeasuredOverlap {
 
 struct MeasuredElementwise {
   std::string operation = {};  // layernorm, gelu, adam, ...
+  bool is_fused = false;       // one compiled kernel; otherwise PyTorch's own, which may be several
   MeasuredTraffic traffic = {};
 };
 
@@ -81,7 +82,8 @@ struct ChipMeasurements {
 
 // Parses the file. Returns INVALID_ARGUMENT with everything that is wrong. Items that no figure is
 // fitted to are listed by their state only. Rows of attention whose heads share keys are left out,
-// because they measure the copies as well.
+// because they measure the copies as well, and so are GEMMs that add to an fp32 buffer, because
+// they measure the addition as a kernel of its own.
 absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text);
 
 }  // namespace meshwright

@@ -276,6 +276,67 @@ TEST(ChipCalibrationTest, AttentionIsOfItsOwnPrecisionAndKernel) {
   EXPECT_NEAR(calibration.entry.spec.attention.efficiency, 0.4, 0.02);
 }
 
+// FlashAttention 2 beside the chip's own kernel: the constants are of the own one, and the other's
+// relative speed is that of the same shapes.
+TEST(ChipCalibrationTest, FlashAttention2IsMeasuredAgainstTheOwnKernel) {
+  ChipSpec truth = Base().spec;
+  truth.attention.efficiency = 0.4;
+  truth.attention.flash2_ratio = 0.5;
+  std::vector<std::string> rows;
+  for (const double tokens : {1024.0, 4096.0, 16384.0}) {
+    for (const double heads : {8.0, 16.0, 32.0}) {
+      const MeasuredAttention point = {.kernel = AttentionKernel::kCudnn,
+                                       .shape = {.batch = 1,
+                                                 .heads = heads,
+                                                 .head_dim = 128,
+                                                 .query_tokens = tokens,
+                                                 .key_tokens = tokens}};
+      const double seconds = AttentionTime(point, truth).count();
+      for (const auto& [kernel, ratio] : {std::pair{"flash2", 0.625}, std::pair{"cudnn", 1.0}}) {
+        rows.push_back(fmt::format(
+            R"({{"precision": "bf16", "kernel": "{}", "pass": "forward", "batch": 1,)"
+            R"( "sequence_length": {}, "head_dim": 128, "head_count": {}, "kv_head_count": {},)"
+            R"( "is_causal": true, "time_seconds": {}}})",
+            kernel, tokens, heads, heads, seconds / ratio));
+      }
+    }
+  }
+  const ChipCalibration calibration = Calibrated(Item("attention", rows));
+  EXPECT_NEAR(calibration.entry.spec.attention.efficiency, 0.4, 0.02);
+  EXPECT_NEAR(calibration.entry.spec.attention.flash2_ratio, 0.625, 1e-6);
+}
+
+// The model prices the addition of a gradient to its fp32 buffer as a kernel of its own.
+TEST(ChipCalibrationTest, GemmsWithAnAdditionAreLeftOut) {
+  const auto read = ParseMeasurements(FileOf(
+      Item("gemm", {R"({"precision": "bf16", "pass": "weight_gradient", "m": 1, "n": 1, "k": 1,)"
+                    R"( "count": 1, "accumulates_fp32": true, "time_seconds": 1})",
+                    R"({"precision": "bf16", "pass": "weight_gradient", "m": 2, "n": 1, "k": 1,)"
+                    R"( "count": 1, "accumulates_fp32": false, "time_seconds": 1})"})));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->gemms.size(), 1u);
+  EXPECT_EQ(read->gemms[0].shape.m, 2);
+}
+
+TEST(ChipCalibrationTest, FusedKernelsComeBeforeEagerOnes) {
+  const double rate = 0.5 * Base().spec.memory_bandwidth.rate;
+  std::vector<std::string> rows;
+  for (const double bytes : {1e8, 2e8, 4e8, 8e8, 16e8}) {
+    for (const auto& [kernel, ratio] : {std::pair{"eager", 5.0}, std::pair{"fused", 1.0}}) {
+      rows.push_back(
+          fmt::format(R"({{"operation": "rmsnorm", "pass": "forward", "kernel": "{}", "bytes": {},)"
+                      R"( "time_seconds": {}}})",
+                      kernel, bytes, ratio * bytes / rate));
+    }
+  }
+  EXPECT_NEAR(Calibrated(Item("elementwise", rows)).entry.spec.memory_bound_efficiency, 0.5, 0.02);
+  const auto read = ParseMeasurements(
+      FileOf(Item("elementwise", {R"({"operation": "gelu", "kernel": "slow", "bytes": 1e9,)"
+                                  R"( "time_seconds": 1e-3})"})));
+  EXPECT_EQ(read.status().message(),
+            "items.elementwise.rows[0].kernel = slow; must be one of eager, fused");
+}
+
 TEST(ChipCalibrationTest, TheSameFileGivesTheSameChip) {
   EXPECT_EQ(ChipFileText(Calibrated(AllItems()).entry), ChipFileText(Calibrated(AllItems()).entry));
 }
