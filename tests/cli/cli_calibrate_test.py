@@ -103,6 +103,43 @@ class CalibrateTest(Folder):
             self.assertEqual(step["error"], "")
             self.assertLess(abs(step["expected_seconds"] / step["measured_seconds"] - 1), 0.15, step)
 
+    def test_the_shipped_hopper_chips_follow_from_their_measurements(self):
+        """These figures of the chip files are those of one device of each (docs/chips/measured.md)."""
+        for chip in ("nvidia-h100-sxm5-80gb", "nvidia-h200-sxm5-141gb"):
+            root = EXAMPLES.parent
+            shipped = json.loads((root / f"vendor_models/chips/{chip}.json").read_text(encoding="utf-8"))["figures"]
+            site = self.site()
+            answer = json.loads(self.calibrate(
+                "--output", "json", "--chips", site, "--replace", chip=chip,
+                content=(root / f"bench/chips/{chip}.microbench.json").read_text(encoding="utf-8")).stdout)
+            made = json.loads(pathlib.Path(site, f"{chip}.json").read_text(encoding="utf-8"))["figures"]
+            for name in ("attention_flash2_ratio", "host_link_bandwidth_bytes_per_second", "stream_efficiency_ratio"):
+                self.assertEqual(shipped[name]["provenance"], "measured")
+                self.assertAlmostEqual(made[name]["value"] / shipped[name]["value"], 1, delta=0.01, msg=name)
+            fits = {(fit["name"], fit["detail"]): fit for fit in answer["operators"]}
+            self.assertEqual({fits[name]["verdict"] for name in (("gemm", "bf16"), ("attention", "bf16"), ("stream", ""))},
+                             {"good"})
+            self.assertLess(fits["attention", "bf16"]["before"]["median_ratio"], 0.07)
+
+    def test_the_measured_steps_of_an_h100_are_as_expected(self):
+        """Those that keep the device busy; the others wait for the host, or their attention is unfused."""
+        text = (EXAMPLES.parent / "bench/chips/nvidia-h100-sxm5-80gb.steps.jsonl").read_text(encoding="utf-8")
+        rows = [json.loads(line) for line in text.splitlines()]
+        done = self.run_cli("evaluate", "--cases", "-", text_in="".join(json.dumps(row["case"]) + "\n" for row in rows))
+        busy = 0
+        for row, line in zip(rows, done.stdout.splitlines()):
+            measured, found = row["measured"], json.loads(line)
+            if "failure" in measured:
+                self.assertFalse(found["fits"])
+                continue
+            self.assertLess(abs(found["peak_memory_bytes"] / measured["peak_memory_bytes"] - 1), 0.1, row["case"]["id"])
+            spread = measured["step_time_high_seconds"] / measured["step_time_low_seconds"] - 1
+            if spread > 0.13 or row["case"]["workload"]["attention_kernel"] == "unfused":
+                continue
+            busy += 1
+            self.assertLess(abs(measured["step_time_seconds"] / found["step_time_seconds"] - 1), 0.06, row["case"]["id"])
+        self.assertEqual(busy, 5)
+
     def test_bad_input_is_named(self):
         broken = measurements(gemm=[{**gemm(128, -1), "pass": "sideways"}])
         text = self.calibrate(content=broken, expect=3).stderr
