@@ -4,16 +4,22 @@
 # undefined-behaviour sanitizers) and tsan, and runs clang-tidy on changed files. Every part runs, even
 # after one has failed; the exit code is 0 if all passed.
 #
+# Tests that have passed before with the same inputs are spared (scripts/kept_verdicts.py); a fresh clone
+# has none.
+#
 #   scripts/test.sh            everything
 #   scripts/test.sh --quick    layout, messages and the release preset
+#   scripts/test.sh --again    also the tests that would be spared
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
-quick=
-case "${1-}" in
-  '') ;;
-  --quick) quick=1 ;;
-  *) echo "usage: scripts/test.sh [--quick]" >&2; exit 2 ;;
-esac
+quick= again=
+for argument in "$@"; do
+  case "$argument" in
+    --quick) quick=1 ;;
+    --again) again=1 ;;
+    *) echo "usage: scripts/test.sh [--quick] [--again]" >&2; exit 2 ;;
+  esac
+done
 
 scripts/setup.sh --test
 
@@ -35,7 +41,17 @@ part() {
 # No test takes minutes, even under sanitizers on a busy machine; one that hangs must not hold up the rest.
 # Twice as many at once as there are cores: tests of jobs mostly wait.
 run_tests() {
-  ctest --preset "$1" --parallel "$((2 * $(nproc)))" --timeout 600 --no-tests=error 2>&1 | tee "build/$1/ctest.log"
+  local folder=$PWD/build/$1 pattern=. status=0
+  [[ -z $again ]] || rm -f "$folder/verdicts.json"
+  pattern=$(scripts/kept_verdicts.py select "$1")
+  if [[ -z $pattern ]]; then
+    echo "100% tests passed before, with the same inputs" | tee "$folder/ctest.log"
+    return
+  fi
+  ctest --preset "$1" -R "$pattern" --parallel "$((2 * $(nproc)))" --timeout 600 --no-tests=error \
+    --output-junit "$folder/verdicts.xml" 2>&1 | tee "$folder/ctest.log" || status=$?
+  scripts/kept_verdicts.py keep "$1" "$folder/verdicts.xml"
+  return "$status"
 }
 
 # times PRESET: how many tests ran, which took longest, and the names of those that failed.
@@ -45,7 +61,7 @@ times() {
 }
 
 build_and_test() {
-  rm -f "build/$1/ctest.log" "build/$1/Testing/Temporary/LastTest.log"
+  rm -f "build/$1/"{ctest.log,verdicts.xml,Testing/Temporary/LastTest.log}
   scripts/build.sh "$1" && run_tests "$1"
 }
 
