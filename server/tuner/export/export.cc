@@ -12,6 +12,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/plan_fields.h"
 #include "server/tuner/export/exporters.h"
+#include "server/tuner/export/plan_words.h"
 #include "server/tuner/export/refusals.h"
 
 namespace meshwright {
@@ -20,7 +21,7 @@ namespace {
 struct Exporter {
   std::string_view framework;
   std::string_view profile;  // whose rules of legality hold
-  std::string_view version;  // of that framework, if the workload names another one
+  std::string_view version;  // version of that framework, if the workload names another one
   LaunchConfig (*function)(const Problem&, const ParallelPlan&, Refusals&);
   bool has_files = true;  // false: its exports are flags only
 };
@@ -57,7 +58,8 @@ void RefuseUnknownFields(const ParallelPlan& plan, Refusals& refusals) {
     const std::string_view name = field.facts.name;
     const bool is_known = std::ranges::find(kKnownLaterFields, name) != std::end(kKnownLaterFields);
     if (is_known || plan.*field.member == DefaultOf(field)) return;
-    refusals.Refuse(fmt::format("plan.{}", name), "stated; this exporter has no setting for it");
+    refusals.Refuse(fmt::format("plan.{}", name),
+                    fmt::format("{}; this exporter has no setting for it", PlanValue(plan, name)));
   });
 }
 
@@ -77,8 +79,8 @@ void RefuseIllegalFields(const Exporter& exporter, const Problem& problem, const
   view.legality = rules;
   for (const LegalityRule* rule : BrokenRules(view, plan)) {
     refusals.Refuse(fmt::format("plan.{}", rule->field),
-                    fmt::format("stated; {} refuses it: {} ({})", exporter.framework,
-                                rule->sentence, rule->source));
+                    fmt::format("{}; {} refuses it: {} ({})", PlanValue(plan, rule->field),
+                                exporter.framework, rule->sentence, rule->source));
   }
 }
 

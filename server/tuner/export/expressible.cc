@@ -163,8 +163,11 @@ void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& chec
   check.KnowWord(can.mlps, "model.mlp", model.mlp);
   check.Know(can.layer_norm || model.norm == NormKind::kRmsnorm, "model.norm", Word(model.norm),
              "has models with rmsnorm");
-  check.Know(can.latent_attention || !model.mla.has_value(), "model.mla", "stated",
-             "has no latent attention");
+  if (model.mla.has_value()) {
+    check.Know(can.latent_attention, "model.mla",
+               fmt::format("a rank of {} for keys and values", model.mla->kv_lora_rank),
+               "has no latent attention");
+  }
   check.Know(can.sliding_window || model.sliding_window == 0, "model.sliding_window",
              fmt::format("{}", model.sliding_window), "has full attention");
   check.Know(can.multi_token_prediction || model.mtp_layer_count == 0, "model.mtp_layer_count",

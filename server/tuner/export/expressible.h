@@ -51,7 +51,7 @@ struct Expressible {
   std::span<const Optimizer> optimizers = {};
   std::span<const AttentionKernel> attention_kernels = {};
   bool tensor_overlap = false;
-  bool always_overlaps_sharding = false;  // of weights and gradients
+  bool always_overlaps_sharding = false;  // overlaps collectives of sharded weights and gradients
   bool dropout = false;
   // Fields of the model.
   std::span<const MlpKind> mlps = {};

@@ -28,8 +28,8 @@ using Json = nlohmann::ordered_json;
 // "model." is of the model, "ddp." of DistributedDataParallelConfig, and so on.
 struct Field {
   std::string_view flag = {};
-  std::string_view bridge = {};  // of a ConfigContainer of Megatron-Bridge
-  std::string_view nemo = {};    // of a recipe of NeMo 2; empty: there is none
+  std::string_view bridge = {};  // path in a ConfigContainer of Megatron-Bridge
+  std::string_view nemo = {};    // path in a recipe of NeMo 2; empty: there is none
   std::string_view source = {};  // the field of the question that asks for it, if NeMo has none
 };
 
@@ -103,6 +103,12 @@ constexpr std::array kFields = {
     Field{"--attention-dropout", "model.attention_dropout", "model.config.attention_dropout"},
     Field{"--hidden-dropout", "model.hidden_dropout", "model.config.hidden_dropout"},
 };
+
+// Returns the value of the field that asks for a flag.
+std::string AskedValue(std::string_view source, const ParallelPlan& plan) {
+  constexpr std::string_view kPlan = "plan.";
+  return source.starts_with(kPlan) ? PlanValue(plan, source.substr(kPlan.size())) : "true";
+}
 
 const Field* FindField(std::string_view flag) {
   for (const Field& field : kFields) {
@@ -238,8 +244,9 @@ LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusa
     if (IsOfMixedPrecision(flag.name)) continue;
     const Field* field = FindField(flag.name);
     if (field == nullptr || field->nemo.empty()) {
-      refusals.Refuse(field == nullptr ? "plan" : field->source,
-                      fmt::format("stated; NeMo's recipes have no field for {}", flag.name));
+      const std::string_view source = field == nullptr ? "plan" : field->source;
+      refusals.Refuse(source, fmt::format("{}; NeMo's recipes have no field for {}",
+                                          AskedValue(source, plan), flag.name));
       continue;
     }
     add(field->nemo, SettingOf(flag));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
@@ -16,5 +17,9 @@ std::string ModelSizes(const ModelSpec& model);
 // Returns the layers that the script recomputes: "every layer", "the first 5, 5, 4, 4 layers of the
 // stages".
 std::string RecomputeWords(const Problem& problem, const ParallelPlan& plan);
+
+// Returns the value of a plan's field, "4", "true", "1f1b", "[20, 20]"; `name` is that of
+// kPlanFields, or "recompute." and that of kRecomputeFields. Returns "stated" for stages.
+std::string PlanValue(const ParallelPlan& plan, std::string_view name);
 
 }  // namespace meshwright

@@ -13,7 +13,7 @@ namespace meshwright {
 class Refusals {
  public:
   // `field` is a path such as "plan.schedule"; `description` says what was requested and what
-  // exists.
+  // exists. A field that was refused before keeps its first description.
   void Refuse(std::string_view field, std::string description);
 
   // Returns INVALID_ARGUMENT with reason NOT_EXPRESSIBLE and all refused fields, or OK if there are

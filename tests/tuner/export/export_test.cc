@@ -108,7 +108,7 @@ TEST(ExportTest, RefusesWhatTheFrameworkRefusesToRun) {
   const auto config = ExportPlan("megatron-core", problem, DensePlan());
   EXPECT_EQ(Reason(config.status()), "NOT_EXPRESSIBLE");
   EXPECT_THAT(std::string(config.status().message()),
-              HasSubstr("plan.tensor_parallel = stated; megatron-core refuses it: it is a test"));
+              HasSubstr("plan.tensor_parallel = 4; megatron-core refuses it: it is a test"));
 }
 
 }  // namespace

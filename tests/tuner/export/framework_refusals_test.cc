@@ -104,7 +104,7 @@ const Case kRefused[] = {
      },
      "plan.schedule = 1f1b; MaxText has gpipe"},
     {"nemo_zero3", "nemo", [](Problem&, ParallelPlan&) {},
-     "plan.zero_stage = stated; NeMo's recipes have no field for --use-megatron-fsdp"},
+     "plan.zero_stage = 3; NeMo's recipes have no field for --use-megatron-fsdp"},
     {"bridge_rowwise", "megatron-bridge",
      [](Problem& p, ParallelPlan&) {
        p.workload.precision = Precision::kFp8;
