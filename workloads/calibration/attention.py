@@ -44,8 +44,11 @@ def _precisions(bench):
     """Returns the precisions to measure. On devices, the kernels used in training take only 16
     bits."""
     named = [name for name in bench.options.precisions if bench.alone(lambda name=name: bench.runs(name)) is None]
-    narrow = [name for name in named if name in ("bf16", "fp16")]
-    return narrow if narrow and bench.module is not None else [name for name in named if name != "fp8"]
+    named = [name for name in named if name != "fp8"]
+    if not named:
+        raise Skip("no precision of the kernels was asked for")
+    narrow = [name for name in named if name != "fp32"]
+    return narrow if narrow and bench.module is not None else named
 
 
 def _kernels(bench, precision):
@@ -53,16 +56,21 @@ def _kernels(bench, precision):
     cuDNN for 16 bits; only the vendors know the kernels of other devices."""
     if bench.row.name != "cuda" or not torch.version.cuda or precision == "fp32":
         return ("vendor",)
-    return ("flash2", "cudnn") if hasattr(torch.nn, "attention") else ("flash2",)
+    return ("flash2", *(("cudnn",) if hasattr(_backends(), "CUDNN_ATTENTION") else ()))
+
+
+def _backends():
+    """Returns the kernels that PyTorch can be told to run, or None."""
+    return getattr(getattr(torch.nn, "attention", None), "SDPBackend", None)
 
 
 def _only(kernel):
     """Returns a context in which PyTorch runs this kernel or fails."""
-    if kernel == "vendor" or not hasattr(torch.nn, "attention"):
+    backends = _backends()
+    if kernel == "vendor" or backends is None:
         return contextlib.nullcontext()
-    backends = torch.nn.attention.SDPBackend
     return torch.nn.attention.sdpa_kernel(
-        {"flash2": backends.FLASH_ATTENTION, "cudnn": backends.CUDNN_ATTENTION}[kernel])
+        backends.FLASH_ATTENTION if kernel == "flash2" else backends.CUDNN_ATTENTION)
 
 
 def _prepare(bench, row, name):
@@ -79,11 +87,15 @@ def _prepare(bench, row, name):
             return F.scaled_dot_product_attention(q, *shared, is_causal=True)
     try:
         out = forward()
+        if name == "forward":
+            return forward
+        grad = torch.randn_like(out)
+
+        def backward():
+            return torch.autograd.grad(out, (q, k, v), grad, retain_graph=True)
+        backward()
+        return backward
     except RuntimeError as error:
         if bench.does_not_fit(error):
             raise
         raise LeftOut(f"{row['kernel']} does not run: {error}") from error
-    if name == "forward":
-        return forward
-    grad = torch.randn_like(out)
-    return lambda: torch.autograd.grad(out, (q, k, v), grad, retain_graph=True)

@@ -5,8 +5,8 @@ import json
 import os
 
 FORMAT, VERSION = "meshwright.microbench", 1
-ITEMS = ("device", "memory", "gemm", "grouped_gemm", "sustained_gemm", "attention", "elementwise", "collectives", "network",
-         "host_link", "overlap", "step")
+ITEMS = ("device", "memory", "gemm", "grouped_gemm", "sustained_gemm", "attention", "elementwise", "collectives",
+         "network", "host_link", "overlap", "step")
 # Rows from machines that differ in one of these do not belong in the same file.
 _OF_ONE_MACHINE = ("device", "device_name", "device_count", "node_count", "threads_per_rank", "torch",
                    "is_quick")

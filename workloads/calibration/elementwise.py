@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from train import adam, layers, loss
 from train.ranks import Group
 
-from .point import LeftOut, Point
+from .point import LeftOut, Point, Skip
 
 # Numbers of elements; --max-bytes may allow fewer.
 _SIZES = (10**4, 10**6, 10**8)
@@ -37,7 +37,9 @@ _ADAM_BYTES = 28  # bytes per element, in fp32: gradient, weight and two moments
 
 
 def points(bench, _notes):
-    precision = bench.options.precisions[0]
+    precision = next((name for name in bench.options.precisions if name != "fp8"), None)
+    if precision is None:
+        raise Skip("no precision of these operations was asked for")
     width = torch.finfo(bench.dtype(precision)).bits // 8
     most = bench.options.max_bytes // _BYTES
     sizes = sorted({min(size, most) // _VOCABULARY * _VOCABULARY
@@ -63,33 +65,39 @@ def _kernels(bench):
 
 def _prepare(bench, row, precision):
     function, inputs = _operation(bench, row, precision)
-    for one in inputs:
-        one.requires_grad_(row["pass"] == "backward")
-    if row["kernel"] == "fused":
-        function = _compiled(function, inputs)
-    if row["pass"] == "forward":
+    if row["kernel"] == "eager":
+        return _pass(function, inputs, row["pass"])
+    try:
+        call = _pass(_compiled(function), inputs, row["pass"])
+        call()
+        return call
+    except Exception as error:  # the compiler has errors of its own, and needs one of C++ on the host
+        if bench.does_not_fit(error):
+            raise
+        raise LeftOut(f"cannot be compiled: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _pass(function, inputs, name):
+    if name == "forward":
         def call():
             with torch.no_grad():
                 function(*inputs)
         return call
+    for one in inputs:
+        one.requires_grad_()
     out = function(*inputs)
     grad = torch.randn_like(out)
     return lambda: torch.autograd.grad(out, inputs, grad, retain_graph=True)
 
 
-def _compiled(function, inputs):
-    """Returns the function as one compiled kernel for all numbers of rows."""
-    try:
-        importlib.import_module("torch._functorch.config").donated_buffer = False  # the gradient is taken many times from one forward pass
-        importlib.import_module("torch._dynamo.config").fail_on_recompile_limit_hit = True  # instead of running eagerly
-        for one in inputs:
-            if one.dim() > 1:
-                torch._dynamo.maybe_mark_dynamic(one, 0)
-        compiled = torch.compile(function)
-        compiled(*inputs)
-    except Exception as error:  # the compiler has errors of its own, and needs one of C++ on the host
-        raise LeftOut(f"cannot be compiled: {type(error).__name__}: {str(error)[:200]}") from error
-    return compiled
+def _compiled(function):
+    """Returns the function, compiled for the sizes of its first call. A kernel for all sizes would be
+    tuned for those that came first."""
+    torch._dynamo.reset()
+    functorch = importlib.import_module("torch._functorch.config")
+    if hasattr(functorch, "donated_buffer"):
+        functorch.donated_buffer = False  # the gradient is taken many times from one forward pass
+    return torch.compile(function, dynamic=False)
 
 
 def _operation(bench, row, precision):

@@ -11,8 +11,8 @@ _PRECISIONS = ("fp32", "bf16", "fp16", "fp8")
 _MEBI = 2**20
 
 # Flags that are not given come from these rows; each row overrides the one before.
-_DEVICE = {"precisions": ["bf16", "fp32", "fp8"], "gemm_shapes": 32, "seconds_per_point": 0.05, "sustained_seconds": 10.0,
-           "max_bytes": 1024 * _MEBI}
+_DEVICE = {"precisions": ["bf16", "fp32", "fp8"], "gemm_shapes": 32, "seconds_per_point": 0.05,
+           "sustained_seconds": 10.0, "max_bytes": 1024 * _MEBI}
 _CPU = {"precisions": ["fp32"], "seconds_per_point": 0.2, "max_bytes": 256 * _MEBI}
 _QUICK = {"gemm_shapes": 4, "seconds_per_point": 0.002, "sustained_seconds": 0.2, "max_bytes": _MEBI}
 
@@ -28,8 +28,8 @@ def parse(arguments, description):
     parser.add_argument("--only", type=names, default=[], metavar="ITEM,...", help=f"of {', '.join(ITEMS)}")
     parser.add_argument("--skip", type=names, default=[], metavar="ITEM,...", help="all but these")
     parser.add_argument("--again", action="store_true", help="measure the items of --only afresh")
-    parser.add_argument("--precisions", type=names, metavar="NAME,...", help="fp32, bf16, fp16 (cpu: fp32; else "
-                        "bf16,fp32); elementwise operations take the first")
+    parser.add_argument("--precisions", type=names, metavar="NAME,...", help="fp32, bf16, fp16, fp8 (cpu: fp32; "
+                        "else bf16,fp32,fp8); elementwise operations take the first but fp8")
     parser.add_argument("--gemm-shapes", type=int, metavar="N", help="shapes of the design in all; what the file "
                         "holds of them stays (32)")
     parser.add_argument("--seconds-per-point", type=float, metavar="S", help="to repeat a measurement (cpu: 0.2; "

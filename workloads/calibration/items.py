@@ -7,14 +7,14 @@ import sys
 import time
 import traceback
 
-from . import (attention, chip, collectives, document, elementwise, flags, gemm, grouped_gemm, host_link, memory, network, overlap,
-               step, sustained)
+from . import (attention, chip, collectives, document, elementwise, flags, gemm, grouped_gemm, host_link, memory,
+               network, overlap, step, sustained)
 from .bench import PointFailed
 from .point import LeftOut, Skip
 
 MODULES = {"device": chip, "memory": memory, "gemm": gemm, "sustained_gemm": sustained, "grouped_gemm": grouped_gemm,
-           "attention": attention, "elementwise": elementwise, "collectives": collectives, "network": network, "host_link": host_link,
-           "overlap": overlap, "step": step}
+           "attention": attention, "elementwise": elementwise, "collectives": collectives, "network": network,
+           "host_link": host_link, "overlap": overlap, "step": step}
 _SAVE_SECONDS = 2  # seconds between two writes of the file within an item, which a killed run may lose
 _UNFINISHED = "the run ended before it was done"
 _PARENT = os.getppid()
@@ -102,13 +102,13 @@ def _measured(bench, point):
             severity = (_LEFT_OUT if isinstance(raised, LeftOut) else
                         _NO_MEMORY if bench.does_not_fit(raised) else _OTHER)
             return None
-    error, severity = "on another rank, whose standard error tells", _NONE
+    error, severity = f"{json.dumps(point.row)}: on another rank, whose standard error tells", _NONE
     prepared = attempt(point.prepare)
     if bench.largest(severity) == _NONE:
         found = attempt(lambda: point.measure(bench, prepared))
     prepared = None
     worst = bench.largest(severity)
-    if severity == _OTHER and bench.rank != 0:
+    if severity in (_LEFT_OUT, _OTHER) and bench.rank != 0:
         print(f"microbench: rank {bench.rank}: {error}", file=sys.stderr)
     if worst != _NONE:
         bench.release_memory()

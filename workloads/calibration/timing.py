@@ -14,7 +14,8 @@ _LARGEST_BATCH = 1000
 _FEWEST_BATCHES = 5
 _MOST_BATCHES = 1000
 _RECORDED = 100  # calls of a graph, at most
-_STARTED = 20  # calls that the host starts in a row; fewer than the queue of any device holds
+_STARTED = 20  # calls that the host starts in a row, at most; fewer than the queue of any device holds
+_STARTED_SECONDS = 0.02  # time that these may take on the device
 
 
 def alone(bench, call, seconds=None):
@@ -39,39 +40,54 @@ def of_device(bench, call):
     calls = _calls(_batch(bench, call, 1))
     if bench.module is None:
         return {"time_seconds": _median(bench, call, calls)}
-    host, recorded = _host(bench, call), min(calls, _RECORDED)
-    graph = _record(bench, call, recorded)
-    if graph is None:
+    host = _host(bench, call)
+    time_seconds = _replayed(bench, call, min(calls, _RECORDED))
+    is_in_graph = time_seconds is not None
+    if not is_in_graph:
         time_seconds = _median(bench, call, calls)
-    else:
-        time_seconds = alone(bench, graph.replay) / recorded
-    return {"time_seconds": time_seconds, "host_seconds": host, "is_in_graph": graph is not None}
+    return {"time_seconds": time_seconds, "host_seconds": host, "is_in_graph": is_in_graph}
+
+
+def _replayed(bench, call, calls):
+    """Returns the time of a call in a graph of `calls`, or None if they cannot be recorded. If the
+    host was slower than the device, more calls fit into a batch than it seemed, and the graph is
+    recorded again with more."""
+    graph = _record(bench, call, calls)
+    if graph is None:
+        return None
+    _batch(bench, graph.replay, 1)
+    fitting = min(_RECORDED, _calls(_batch(bench, graph.replay, 1) / calls))
+    if fitting > calls:
+        graph, calls = _record(bench, call, fitting), fitting
+    return alone(bench, graph.replay) / calls
 
 
 def _record(bench, call, calls):
-    """Returns a graph of the calls, or None if there is none: the device has no graphs, or a call
-    waits for the device."""
+    """Returns a graph of the calls, or None if there is none: the device has no graphs, its PyTorch is
+    too old for them, or a call waits for the device."""
     if not bench.row.graph:
         return None
     graph = getattr(bench.module, bench.row.graph)()
     try:
-        with bench.module.graph(graph, stream=bench.module.current_stream()):
+        # Other threads, such as one that watches over collectives, may go on meanwhile.
+        with bench.module.graph(graph, stream=bench.module.current_stream(), capture_error_mode="thread_local"):
             for _ in range(calls):
                 call()
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         bench.synchronize()
         return None
     return graph
 
 
 def _host(bench, call):
+    count = max(1, min(_STARTED, int(_STARTED_SECONDS / _batch(bench, call, 1))))
     samples = []
     for _ in range(_FEWEST_BATCHES):
         bench.synchronize()
         start = time.perf_counter()
-        for _ in range(_STARTED):
+        for _ in range(count):
             call()
-        samples.append((time.perf_counter() - start) / _STARTED)
+        samples.append((time.perf_counter() - start) / count)
     bench.synchronize()
     return statistics.median(samples)
 

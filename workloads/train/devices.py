@@ -21,7 +21,7 @@ class Device:
     has_reduce_scatter: bool = True  # if False, uses all_reduce, and each rank keeps its part
     has_gather_into_tensor: bool = True  # if False, uses all_gather into a list, and a copy
     has_bf16: bool = True  # in collectives; if False, bf16 is summed as fp32 and moved as the bits of fp16
-    graph: str = ""  # class of its module that records kernels and replays them; "": none was tried
+    graph: str = ""  # class of its module that records kernels and replays them, if one was tried
     runs_as: str = ""  # requirements for identical results, or other special facts
 
 

@@ -108,9 +108,9 @@ void FitAttentionKernels(CalibrationWork& work) {
                                Word(precision))});
     return;
   }
+  FitFlash2Ratio(work, points);
   const FitError before = Errors<MeasuredAttention>(
       points, [&work](const MeasuredAttention& p) { return AttentionTime(p, work.spec()); });
-  FitFlash2Ratio(work, points);
   const FitError error = AttentionHeldOutError(points, work.spec());
   const OperatorVerdict verdict = VerdictOf(error, kAttentionLimit);
   SetAttentionFigures(work, FitAttention(points, work.spec()),

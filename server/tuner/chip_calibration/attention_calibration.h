@@ -4,9 +4,9 @@
 
 namespace meshwright {
 
-// Fits the constants of the chip's own fused kernel. If FlashAttention 2 was measured beside it,
-// its relative speed is taken from the same shapes; if it alone was measured, it is the one that is
-// fitted.
+// Fits the constants of the chip's own fused kernel. If FlashAttention 2 was measured on the same
+// shapes, its relative speed is taken from these. If only FlashAttention 2 was measured, the own
+// kernel's constants follow from it through the relative speed that the chip file states.
 void FitAttentionKernels(CalibrationWork& work);
 
 }  // namespace meshwright

@@ -335,7 +335,7 @@ void WarnOfItems(CalibrationWork& work) {
   work.result.warnings.push_back("measured with --quick, which is too short to judge a chip by");
 }
 
-std::string_view WhatStandsInTheWay(OperatorVerdict verdict) {
+std::string_view ReasonNotReady(OperatorVerdict verdict) {
   switch (verdict) {
     case OperatorVerdict::kGood:
     case OperatorVerdict::kMeasured:
@@ -392,7 +392,7 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
 std::vector<std::string> WhyNotReady(const ChipCalibration& calibration) {
   std::vector<std::string> reasons;
   for (const OperatorFit& fit : calibration.operators) {
-    const std::string_view what = WhatStandsInTheWay(fit.verdict);
+    const std::string_view what = ReasonNotReady(fit.verdict);
     if (!fit.is_needed || what.empty()) continue;
     reasons.push_back(
         fmt::format("{}{}{} {}", fit.name, fit.detail.empty() ? "" : ", ", fit.detail, what));

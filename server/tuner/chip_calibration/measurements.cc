@@ -219,16 +219,18 @@ class MeasurementsReader {
     const auto precision = row.Choice<Precision>("precision");
     const auto kernel = row.Choice<AttentionKernel>("kernel");
     const double tokens = Count(row, "sequence_length");
-    if (Count(row, "kv_head_count") != Count(row, "head_count")) return;
-    result_.attention.push_back({.precision = precision.value_or(Precision::kBf16),
-                                 .kernel = kernel.value_or(AttentionKernel::kVendor),
-                                 .shape = {.batch = Count(row, "batch"),
-                                           .heads = Count(row, "head_count"),
-                                           .head_dim = Count(row, "head_dim"),
-                                           .query_tokens = tokens,
-                                           .key_tokens = tokens},
-                                 .is_backward = pass == "backward",
-                                 .time = Time(row)});
+    const MeasuredAttention attention = {.precision = precision.value_or(Precision::kBf16),
+                                         .kernel = kernel.value_or(AttentionKernel::kVendor),
+                                         .shape = {.batch = Count(row, "batch"),
+                                                   .heads = Count(row, "head_count"),
+                                                   .head_dim = Count(row, "head_dim"),
+                                                   .query_tokens = tokens,
+                                                   .key_tokens = tokens},
+                                         .is_backward = pass == "backward",
+                                         .time = Time(row)};
+    if (Count(row, "kv_head_count") == attention.shape.heads) {
+      result_.attention.push_back(attention);
+    }
   }
 
   void ReadElementwise(ObjectReader& row, const Json& object) {
@@ -282,7 +284,7 @@ class MeasurementsReader {
 };
 
 // Returns the error's text without the library's prefix "[json.exception.parse_error.101] ".
-std::string WhatIsWrong(const Json::exception& error) {
+std::string ParseErrorText(const Json::exception& error) {
   const std::string_view text = error.what();
   const std::size_t end = text.find("] ");
   return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
@@ -296,7 +298,7 @@ absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text) {
     file = Json::parse(text);
   } catch (const Json::exception& error) {
     return InvalidFields(
-        {{.field = "measurements", .description = "no JSON: " + WhatIsWrong(error)}});
+        {{.field = "measurements", .description = "no JSON: " + ParseErrorText(error)}});
   }
   if (!file.is_object()) {
     return InvalidFields(
