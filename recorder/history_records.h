@@ -118,7 +118,7 @@ struct CalibrationRecord {
   int measurement_count = 0;
   std::optional<double> time_ratio = {};
   std::optional<double> memory_ratio = {};
-  std::string model_version = {};  // of the program's cost model
+  std::string model_version = {};  // version of the program's cost model
   std::int64_t create_time_ms = 0;
   std::string content = {};  // bytes; empty in lists
   bool operator==(const CalibrationRecord&) const = default;

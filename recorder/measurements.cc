@@ -176,7 +176,7 @@ std::string LedByTheFirst(std::span<const Condition> conditions) {
 }
 
 // Returns the conditions that no index begins with.
-std::string WhatIsLeft(const MeasurementFilter& filter, MeasurementOrder order) {
+std::string FilterClauses(const MeasurementFilter& filter, MeasurementOrder order) {
   const bool by_number = order == MeasurementOrder::kNewest || order == MeasurementOrder::kOldest;
   std::string where;
   if (filter.up_to_sequence.has_value()) {
@@ -204,7 +204,7 @@ std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
       {filter.framework.has_value(), "framework", "= ?5", true, "chip"},
   };
   return fmt::format("WHERE {}{}{}", is_fastest ? "step_time_seconds IS NOT NULL" : "true",
-                     LedByTheFirst(conditions), WhatIsLeft(filter, order));
+                     LedByTheFirst(conditions), FilterClauses(filter, order));
 }
 
 std::string_view AfterKey(MeasurementOrder order) {

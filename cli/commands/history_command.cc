@@ -30,6 +30,7 @@
 #include "server/engine/wall_clock.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

@@ -24,6 +24,7 @@
 #include "server/plugins/model_process.h"
 #include "server/plugins/model_shelf.h"
 #include "server/plugins/running_model.h"
+#include "server/plugins/wire/calibration.h"
 #include "server/plugins/wire/checksum.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"

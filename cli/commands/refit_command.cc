@@ -34,7 +34,7 @@ struct Refitted {
 };
 
 // Rewrites the mistakes of a history with one row so that they speak of the run.
-absl::Status OfRun(const absl::Status& status) {
+absl::Status NamingTheRun(const absl::Status& status) {
   std::vector<FieldViolation> violations = FieldViolations(status);
   for (FieldViolation& violation : violations) {
     for (const std::string_view prefix : {"history[0]", "history"}) {
@@ -55,7 +55,7 @@ absl::StatusOr<Refitted> RefitRun(const RefitOptions& options, const GlobalFlags
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   const absl::StatusOr<History> history = ReadHistory(options.run, knowledge);
-  if (!history.ok()) return OfRun(history.status());
+  if (!history.ok()) return NamingTheRun(history.status());
   if (history->rows.size() != 1) {
     return InvalidFields({{.field = "run",
                            .description = fmt::format("{}; has {} runs, must have exactly one",

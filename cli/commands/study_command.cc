@@ -27,6 +27,7 @@
 #include "server/convert/status_wire.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

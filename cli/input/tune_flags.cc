@@ -8,6 +8,7 @@
 #include "search_space/space/space_request.h"
 #include "server/convert/convert.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/trial.h"
 

@@ -14,7 +14,7 @@ absl::StatusOr<LocalModels> LocalModels::Open(const std::string& folder) {
   LocalModels models;
   if (folder.empty()) return models;
   const auto tell = [](std::string_view event, const std::string& what) {
-    // The command's own error or answer tells of the last two.
+    // The command itself reports a model that did not start or open.
     if (event == "started" || event == "not_started" || event == "not_opened") return;
     PrintNote(fmt::format("cost model {}: {}", event, what));
   };

@@ -10,7 +10,7 @@ namespace meshwright {
 // Notes that a report adds to the answer.
 struct ReportNotes {
   bool has_color = false;
-  int columns = 100;          // of a line; a text that is to be copied may be longer
+  int columns = 100;          // width of a line; a text that is to be copied may be longer
   bool is_verbose = false;    // also shows defaults, what was pruned and where time and memory go
   std::string recorded = {};  // place of the study's record; empty if there is none
 };

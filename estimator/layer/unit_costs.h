@@ -18,8 +18,8 @@ struct UnitCosts {
   LayerStore moe = {};
   LayerStore mtp = {};
   // Parameters on one device.
-  double dense_layer_parameters = 0;  // of a dense layer
-  double moe_layer_parameters = 0;    // of a layer with experts, without the experts
+  double dense_layer_parameters = 0;  // parameters of a dense layer
+  double moe_layer_parameters = 0;    // parameters of a layer with experts, without these
   double expert_parameters = 0;       // routed experts of one layer
   double vocabulary_parameters = 0;   // one embedding or output matrix
   double mtp_parameters = 0;          // projection of an MTP layer
@@ -30,7 +30,7 @@ struct UnitCosts {
   Bytes layer_transient = {};
   Bytes moe_transient = {};
   Bytes head_transient = {};
-  Bytes old_logits = {};  // of the previous micro-batch, if the framework keeps them
+  Bytes old_logits = {};  // logits of the micro-batch before, if the framework keeps them
   Bytes boundary = {};    // activation that one device of a stage sends to the next stage
 };
 

@@ -7,7 +7,7 @@
 
 namespace meshwright {
 
-// Which causes of a step's time are communication of a group that spans nodes.
+// The causes of a step's time that are communication of a group that spans nodes.
 using NodeCrossings = std::bitset<kTimeCauseCount>;
 
 // The sources of a modelled step's error. The relative error in one of them is the same for all

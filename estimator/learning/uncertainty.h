@@ -21,14 +21,14 @@ struct TimeUncertainty {
   std::array<double, kErrorSourceCount> loads = {};
   // The rest of the error is alike for plans of like sizes.
   PlanPoint point = {};
-  double plan_variance = 0;   // of that rest, for one plan
-  double noise_variance = 0;  // of one measured run
+  double plan_variance = 0;   // variance of that rest for one plan
+  double noise_variance = 0;  // variance of one measured run
   // The part of the rest that measured runs explain: the inner product of two plans' coordinates is
   // their covariance.
   std::vector<double> learnt = {};
   // Plans on other chips or under another framework share none of these errors.
   std::string foundation = {};  // the chips and the framework
-  double variance = 0;          // of the whole estimate
+  double variance = 0;          // variance of the whole estimate
 };
 
 // Returns the uncertainty of an estimate from its interval, its breakdown and its plan's point and

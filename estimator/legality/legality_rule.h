@@ -23,7 +23,7 @@ struct LegalityRule {
   VersionRange versions = {};
   // The last dimension that the rule reads, in the order in which a space is walked.
   Dimension decided_by = Dimension::kTensorParallel;
-  std::string_view field = {};     // of the plan, at which the mistake is reported
+  std::string_view field = {};     // field of the plan at which the mistake is reported
   std::string_view sentence = {};  // for people
   std::string_view source = {};    // where the framework says so
   bool (*is_broken)(const EstimatorProblem& problem, const ParallelPlan& plan) = nullptr;

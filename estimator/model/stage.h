@@ -16,9 +16,9 @@ struct StageDevices {
   const NodePool* pool = nullptr;
   const UnitCosts* unit = nullptr;
   LayerSharding sharding = {};
-  int data_parallel = 1;  // of each direction
-  int directions = 1;     // of the pipeline: as many copies of a stage share its states
-  int block_stride = 1;   // of StageBlocks
+  int data_parallel = 1;  // copies in each direction
+  int directions = 1;     // directions of the pipeline; as many copies of a stage share its states
+  int block_stride = 1;   // stride of its StageBlocks
   StateSharding states = {};
   bool operator==(const StageDevices&) const = default;
 };
@@ -26,7 +26,7 @@ struct StageDevices {
 // Parameters on one device of a stage.
 struct StageParameters {
   double dense = 0;
-  double vocabulary = 0;  // of `dense`: embedding and output layer
+  double vocabulary = 0;  // the part of `dense` in the embedding and the output layer
   double expert = 0;
   bool operator==(const StageParameters&) const = default;
 };

@@ -62,8 +62,8 @@ StepTail LongestOfPairs(const std::vector<TimedStage>& stages) {
 }
 
 // Repeats the work of each run for each of its stages.
-std::vector<StageWork> OfEachStage(std::span<const StageRun> runs,
-                                   std::span<const StageWork> works) {
+std::vector<StageWork> RepeatForEachStage(std::span<const StageRun> runs,
+                                          std::span<const StageWork> works) {
   std::vector<StageWork> each;
   each.reserve(static_cast<std::size_t>(runs.back().first) +
                static_cast<std::size_t>(runs.back().count));
@@ -183,7 +183,7 @@ Seconds TimeModel::PipelineTimeBy(PipelineModel model, const StageRuns& stages,
   if (model == PipelineModel::kClosedForm && HasClosedForm(shape.schedule)) {
     return PipelineTime(times.occupied, shape);
   }
-  const std::vector<StageWork> works = OfEachStage(stages.runs(), times.works);
+  const std::vector<StageWork> works = RepeatForEachStage(stages.runs(), times.works);
   const PipelineProgram program = ProgramOf(shape, works);
   return model == PipelineModel::kSimulated ? caches.pipelines.Simulate(program)
                                             : kRoundingSlack * LeastPipelineTime(program);
@@ -230,7 +230,7 @@ std::vector<ScheduledOperation> TimeModel::OperationsOf(const StageRuns& stages,
                                                         const PlanTime& time,
                                                         ModelCaches& caches) const {
   const StageTimes times = TimeStages(stages, time.shape, caches);
-  const std::vector<StageWork> works = OfEachStage(stages.runs(), times.works);
+  const std::vector<StageWork> works = RepeatForEachStage(stages.runs(), times.works);
   return caches.pipelines.OperationsOf(ProgramOf(time.shape, works));
 }
 
@@ -240,7 +240,7 @@ Seconds TimeModel::LeastPipeline(const StageRuns& stages, ModelCaches& caches) c
     const PricedUnit& unit = caches.units.TimesOf(*run.stage.devices);
     works.push_back(TimeOf(run.stage, unit.sums, stages.stage_count() > 1).work);
   }
-  const std::vector<StageWork> each = OfEachStage(stages.runs(), works);
+  const std::vector<StageWork> each = RepeatForEachStage(stages.runs(), works);
   return LeastPipelineTime({.schedule = stages.schedule(),
                             .micro_batches = stages.micro_batches(),
                             .virtual_stages = stages.virtual_stages(),

@@ -34,8 +34,8 @@ struct PlanTime {
   PipelineShape shape = {};
   SlowestDevice slowest = {};
   Seconds pipeline = Seconds(0);
-  double stretch = 1;       // of the pipeline, by what shares its physical devices
-  double busy_stretch = 1;  // of the slowest device's own work
+  double stretch = 1;       // how much longer the pipeline takes if others share its devices
+  double busy_stretch = 1;  // the same for the slowest device's own work
   StepTail tail = {};       // the longest of all devices
   Seconds step = Seconds(0);
 };

@@ -79,8 +79,8 @@ class UnitCostCache {
   [[nodiscard]] Seconds WholeModel(const UnitTimes& unit) const;
 
   EstimatorProblem problem_;
-  ModuleSet default_modules_;         // of selective recomputation
-  std::vector<MatmulTimes> matmuls_;  // of each pool
+  ModuleSet default_modules_;         // modules of selective recomputation
+  std::vector<MatmulTimes> matmuls_;  // one for each pool
   // The tables are only looked up, never walked.
   absl::flat_hash_map<Key, std::unique_ptr<Entry>> entries_;
   Entry* last_ = nullptr;  // neighbours in a search share it

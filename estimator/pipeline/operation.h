@@ -14,7 +14,7 @@ struct PipelineOperation {
   OperationKind kind = OperationKind::kForward;
   int direction = 0;  // 1: from the last device to the first (DualPipe, Chimera)
   int chunk = 0;
-  int micro_batch = 0;  // of its direction
+  int micro_batch = 0;  // counted in its direction
 };
 
 // The operations that each device runs, one after the other.

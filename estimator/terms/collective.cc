@@ -27,7 +27,7 @@ constexpr double kInNodeAlpha = 2.0e-6;     // per rank of the group: A100 21 us
 constexpr double kInNodeHalfBytes = 4.4e6;  // x0 of the A100 fits
 constexpr double kNicShare = 0.78;          // sustained share of the NIC rate inside a collective
 constexpr double kAcrossHalfBytes = 3.8e6;  // y0 of the four-node fit
-constexpr double kTreeBandwidthShare = 0.92;  // of a ring's bandwidth, NCCL tuning table
+constexpr double kTreeBandwidthShare = 0.92;  // share of a ring's bandwidth, NCCL tuning table
 constexpr double kStageOverlap = 0.25;        // part of the faster tier that is not hidden
 
 double MovedBytes(CollectiveKind kind, double bytes, int ranks) {

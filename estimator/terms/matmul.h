@@ -13,7 +13,7 @@ namespace meshwright {
 // The rates that set the speed of kernels on one device of a pool.
 struct DeviceRates {
   FlopsPerSecond peak = {};  // nominal, of the workload's precision
-  double element_bytes = 2;  // of a GEMM operand
+  double element_bytes = 2;  // size of a GEMM's operand
   double sustained_time_ratio = 1;
   double power_time_ratio = 1;  // clock at the chip's usual power limit / clock at the site's
   FlopsPerSecond vector_peak = {};

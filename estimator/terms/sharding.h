@@ -37,7 +37,7 @@ struct StateSharding {
   int zero_stage = 0;
   int dense_group = 1;       // ranks that share the dense states
   int expert_group = 1;      // ranks that share the expert states
-  double offload_ratio = 0;  // of the optimizer states
+  double offload_ratio = 0;  // share of the optimizer states
   bool operator==(const StateSharding&) const = default;
 };
 

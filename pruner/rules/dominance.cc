@@ -17,9 +17,10 @@ namespace {
 // Returns true if the space also has the plan without sharding and otherwise unchanged. A user may
 // have excluded zero_stage 0, or fixed other dimensions.
 bool HasUnsharded(const SearchSpace& space, ParallelPlan plan) {
-  constexpr Dimension kOfSharding[] = {Dimension::kZeroStage, Dimension::kZeroGroupSize,
-                                       Dimension::kWholeWeights, Dimension::kOptimizerOffload};
-  for (const Dimension dimension : kOfSharding) {
+  constexpr Dimension kShardingDimensions[] = {Dimension::kZeroStage, Dimension::kZeroGroupSize,
+                                               Dimension::kWholeWeights,
+                                               Dimension::kOptimizerOffload};
+  for (const Dimension dimension : kShardingDimensions) {
     const std::vector<int> values = space.Values(dimension, plan);
     if (std::ranges::find(values, 0) == values.end()) return false;
     space.Set(dimension, 0, plan);

@@ -293,7 +293,7 @@ class Narrowing {
   const SearchSpace& space_;
   ParallelPlan plan_;
   const NarrowOptions& options_;
-  bool has_rules_;  // of the framework about recomputation
+  bool has_rules_;  // the framework has rules about recomputation
   NarrowedRecompute result_;
 };
 

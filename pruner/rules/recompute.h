@@ -25,7 +25,7 @@ struct OversizedPlan {
 };
 struct NarrowedRecompute {
   std::vector<RecomputeChoice> kept = {};          // at most two when both rules are on
-  std::optional<OversizedPlan> least_memory = {};  // of the choices that do not fit
+  std::optional<OversizedPlan> least_memory = {};  // the smallest choice that does not fit
   std::int64_t pruned_by_memory = 0;
   std::int64_t pruned_by_dominance = 0;
   std::int64_t pruned_by_bound = 0;

@@ -3,6 +3,7 @@
 #include "pruner/rules/rules.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {

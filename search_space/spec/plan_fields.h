@@ -35,7 +35,7 @@ struct FieldFacts {
   // ResolvePlan determines the default, not the struct.
   bool default_depends_on_problem = false;
   bool is_required = false;  // in every stated message that has the field
-  bool is_column = true;     // of the batches that vendors' models estimate
+  bool is_column = true;     // the batches of vendors' models have it as a column
 };
 
 // A field of a stage or of recomputation.

@@ -14,7 +14,7 @@ namespace meshwright {
 // Limits of a model's processes.
 struct ModelLimits {
   std::int64_t memory_bytes = std::int64_t{4} << 30;  // address space of each process
-  std::int64_t cpu_seconds = 3600;                    // of each process
+  std::int64_t cpu_seconds = 3600;                    // limit of each process
   std::int64_t file_bytes = 64 << 20;                 // size of a file that it writes
   std::int64_t open_files = 256;
   std::int64_t processes = 64;  // most that run at once, if it has process ids of its own

@@ -120,7 +120,7 @@ def absent_paths(root, lines):
 
 
 def errors_of(root):
-    """What is wrong with the pages below root, each as "page: what"."""
+    """Returns the mistakes of the pages below root, each as "page: mistake"."""
     root = root.resolve()
     docs = sorted((root / "docs").rglob("*.md"))
     tops = [root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]

@@ -8,8 +8,9 @@ operators, get pods. A pod runs its container's command as a process of this mac
 says what goes wrong:
 
     token   that each request must bear
-    faults  [{method, path, status, message, times, delay, apply, close}]: answers to the first requests whose path
-            holds `path`; with apply the request is carried out all the same, with close the connection is cut
+    faults  [{method, path, status, message, times, hold, apply, close}]: answers to the first requests whose path
+            holds `path`; with hold there is none until the client closes the connection, with apply the request
+            is carried out all the same, with close the connection is cut
     pods    {"0": {place, start, after, status, keep}}: for the pod with that number (or "all"): if it finds a
             node and begins, and a status that it gets `after` so many seconds; its process is killed unless keep
     kueue   {admit_after, most_nodes, preempt_after}: Kueue, in seconds after the creation of a job
@@ -419,7 +420,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.refuse(401, "Unauthorized", "Unauthorized")
         fault = self.fault(self.command, url.path)
         if fault is not None:
-            time.sleep(fault.get("delay", 0))
+            if fault.get("hold", False):
+                self.connection.recv(1)  # returns when the client gives up
+                self.close_connection = True
+                return None
             if fault.get("apply", False):
                 self.answer = lambda *_: None
                 self.carry_out(url, body)

@@ -107,7 +107,6 @@ TEST_P(KubernetesFaultTest, WhatTheServerAnswersToACreation) {
       {R"("status": 500)", absl::StatusCode::kUnavailable, "injected (500)"},
       {R"("status": 503)", absl::StatusCode::kUnavailable, "injected (503)"},
       {R"("close": true)", absl::StatusCode::kUnavailable, "POST http://127.0.0.1"},
-      {R"("status": 200, "delay": 6)", absl::StatusCode::kUnavailable, "timed out"},
       {R"("status": 401, "message": "Unauthorized")", absl::StatusCode::kFailedPrecondition,
        "Unauthorized (401)"},
       {R"("status": 403, "message": "jobs.batch is forbidden: exceeded quota: gpus")",
@@ -121,7 +120,6 @@ TEST_P(KubernetesFaultTest, WhatTheServerAnswersToACreation) {
     faults +=
         fmt::format(R"({}{{"method": "POST", {}}})", faults.empty() ? "" : ", ", refusal.fault);
   }
-  options_.request_limit = Seconds(2);
   Use(fmt::format(R"({{"faults": [{}]}})", faults));
   const JobSpec spec = Script("true");
   for (const Refusal& refusal : refusals) {
@@ -130,6 +128,14 @@ TEST_P(KubernetesFaultTest, WhatTheServerAnswersToACreation) {
     EXPECT_THAT(std::string(id.status().message()), HasSubstr(refusal.message));
   }
   EXPECT_EQ(Run(spec).end, (JobEnd{.exit_code = 0}));
+}
+
+TEST_P(KubernetesFaultTest, ACreationIsNotAnswered) {
+  options_.request_limit = Seconds(2);
+  Use(R"({"faults": [{"method": "POST", "hold": true}]})");
+  const auto id = engine_->Submit(Script("true"));
+  EXPECT_TRUE(absl::IsUnavailable(id.status())) << id.status();
+  EXPECT_THAT(std::string(id.status().message()), HasSubstr("timed out"));
 }
 
 TEST_P(KubernetesFaultTest, TheAnswerToACreationIsLost) {

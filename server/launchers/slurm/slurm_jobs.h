@@ -23,8 +23,8 @@ struct SlurmJob {
   std::optional<Seconds> run_time = {};  // so far
 };
 
-// The fields of a SlurmJob for squeue's --Format, and a parser of the jobs that it prints, which
-// skips lines that are none.
+// The fields of a SlurmJob for squeue's --Format, and a parser of its output, which skips
+// lines that describe no job.
 inline constexpr std::string_view kSqueueFormat =
     "JobID:|,Name:|,State:|,Reason:|,NodeList:|,exit_code:|,TimeUsed:";
 std::vector<SlurmJob> ParseSqueue(std::string_view text);

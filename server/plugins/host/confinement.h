@@ -13,9 +13,9 @@ struct Confinement {
   int parent = 0;                         // when this process ends, everything ends
   std::string folder = {};                // holds the socket; the only place that can be written
   std::int64_t memory_bytes = 0;          // address space of each process
-  std::int64_t cpu_seconds = 0;           // of each process
+  std::int64_t cpu_seconds = 0;           // limit of each process
   std::int64_t file_bytes = 0;            // a file's size
-  std::int64_t open_files = 0;            // of each process
+  std::int64_t open_files = 0;            // limit of each process
   std::int64_t processes = 0;             // most that run at once
   std::vector<std::string> command = {};  // the program and its arguments
 };

@@ -58,7 +58,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
   std::int64_t last_revision_ = 0;
   bool has_seen_end_ = false;
   bool is_writing_ = false;
-  std::chrono::steady_clock::time_point write_started_at_;  // of the last write
+  std::chrono::steady_clock::time_point write_started_at_;  // start of the last write
   bool is_finished_ = false;
   std::optional<absl::Status> closing_ = {};  // the status that ends the call once the queue is
                                               // empty

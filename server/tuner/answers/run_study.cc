@@ -252,8 +252,8 @@ struct AnsweredVariants {
 };
 
 // Returns the uncertainty of the plan that an answer recommends.
-std::optional<TimeUncertainty> OfFirst(const absl::StatusOr<StudyAnswer>& answer,
-                                       const PreparedQuestion& question) {
+std::optional<TimeUncertainty> UncertaintyOfFirst(const absl::StatusOr<StudyAnswer>& answer,
+                                                  const PreparedQuestion& question) {
   const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
   if (result == nullptr || !result->recommendation.has_value()) return std::nullopt;
   const RankedPlan& first = result->plans.front();
@@ -282,7 +282,7 @@ absl::StatusOr<AnsweredVariants> AnswerVariants(const std::vector<PreparedVarian
                                   .floor = floor,
                                   .answer = AnswerVariant(question, control, model, options)});
     VariantAnswer& added = answers.by_variant.back();
-    if (!settings.empty()) added.of_first = OfFirst(added.answer, question);
+    if (!settings.empty()) added.of_first = UncertaintyOfFirst(added.answer, question);
     if (variants.size() > 1) answers.fallback = model.fallback;
     if (answers.fallback.has_value() && !fallback.has_value()) return answers;
   }

@@ -39,7 +39,8 @@ struct VariantAnswer {
   int changed_count = 0;
   Seconds floor = Seconds(0);  // no plan of the variant is faster
   absl::StatusOr<StudyAnswer> answer;
-  std::optional<TimeUncertainty> of_first = {};  // of the plan to launch, if there is one
+  std::optional<TimeUncertainty> of_first =
+      {};  // uncertainty of the plan to launch, if there is one
 };
 
 // Returns the fastest plans of all answers, each with its settings, after the plan to launch. That

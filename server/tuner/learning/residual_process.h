@@ -24,7 +24,7 @@ double Likeness(const PlanFeatures& a, const PlanFeatures& b);
 struct ResidualSpread {
   double all = 0;         // shared by every plan of the job
   double neighbours = 0;  // shared by similar plans
-  double own = 0;         // of one plan, including repeats of a run
+  double own = 0;         // variance of one plan, including repeats of a run
 };
 
 // A Gaussian process over the residuals of a fixed list of plans, learnt from the runs of some of

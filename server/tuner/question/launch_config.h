@@ -16,7 +16,7 @@ struct ConfigFile {
 struct LaunchConfig {
   std::string text = {};       // command-line flags, or a file of the framework
   std::string file_name = {};  // the name of that file; empty: flags that follow the command
-  std::string versions = {};   // of the framework: "0.12 to 0.14"
+  std::string versions = {};   // versions of the framework: "0.12 to 0.14"
   std::string command = {};    // starts the job; with $MASTER_ADDR, on every node
   // Everything that a run needs and the text does not say, each with its name in the framework.
   std::vector<std::string> left_out = {};

@@ -32,8 +32,9 @@ struct Problem {
   ModelSpec model = {};
   Workload workload = {};
   ClusterSpec cluster = {};
-  FrameworkProfile profile = {};                   // includes the workload's own facts
-  std::vector<const LegalityRule*> legality = {};  // of the framework in the workload's version
+  FrameworkProfile profile = {};  // includes the workload's own facts
+  std::vector<const LegalityRule*> legality =
+      {};  // rules of the framework in the workload's version
   std::vector<FrameworkFactRequest> framework_facts = {};
   SpaceOptions space = {};  // options of a search, limited to what the framework supports
   // Shares in per cent of optimizer states on the host that the framework offers. Their cost rests

@@ -21,7 +21,7 @@ bool AreOneKind(const ParallelPlan& a, const ParallelPlan& b);
 
 // The plans that a search keeps.
 struct KeepOptions {
-  std::size_t plan_count = 5;  // of the best, of which no two are alike
+  std::size_t plan_count = 5;  // number of the best plans, no two of which are alike
   bool (*are_alike)(const ParallelPlan&, const ParallelPlan&) = &AreOneChoice;
   // Besides, up to `close_limit` plans that take at most so many times as long as the best one,
   // whether they are alike or not. 1: none.
