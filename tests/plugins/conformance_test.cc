@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -54,11 +55,16 @@ const CheckResult& Found(const ConformanceReport& report, const std::string& nam
   return check == report.checks.end() ? kNone : *check;
 }
 
+// Gives a start longer than models promise, because other tests run at the same time.
+ConformanceReport CheckAtLeisure(const ProcessSpec& model, const Problem& problem) {
+  return CheckConformance(model, problem, std::chrono::seconds(120));
+}
+
 class TemplateTest : public testing::TestWithParam<bool> {};
 
 TEST_P(TemplateTest, PassesEveryCheck) {
   const ModelManifest manifest = GetParam() ? CppTemplate() : CTemplate();
-  const ConformanceReport report = CheckConformance(SpecOf(manifest).value(), SmallProblem());
+  const ConformanceReport report = CheckAtLeisure(SpecOf(manifest).value(), SmallProblem());
   EXPECT_EQ(Failures(report), "") << report.log_tail;
   EXPECT_EQ(report.checks.size(), kChecks);
   for (const CheckResult& check : report.checks) {
@@ -76,7 +82,7 @@ class SaneModelTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(SaneModelTest, PassesEveryCheck) {
   const ConformanceReport report =
-      CheckConformance(SpecOf(BadModel(GetParam())).value(), SmallProblem());
+      CheckAtLeisure(SpecOf(BadModel(GetParam())).value(), SmallProblem());
   EXPECT_EQ(Failures(report), "") << report.log_tail;
   EXPECT_EQ(report.checks.size(), kChecks);
 }
@@ -89,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(All, SaneModelTest,
 TEST(ConformanceTest, AsksOfSmallDevicesWhatFits) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const Problem problem = ConformanceProblem("cpu-generic", {}, knowledge).value();
-  const ConformanceReport report = CheckConformance(SpecOf(CppTemplate()).value(), problem);
+  const ConformanceReport report = CheckAtLeisure(SpecOf(CppTemplate()).value(), problem);
   EXPECT_EQ(Failures(report), "") << report.log_tail;
   EXPECT_EQ(Found(report, "units").outcome, CheckOutcome::kPassed);
 }
@@ -193,7 +199,7 @@ class BadModelTest : public testing::TestWithParam<Case> {};
 TEST_P(BadModelTest, FailsItsCheckAlone) {
   const ModelFolders folders;
   const ConformanceReport report =
-      CheckConformance(SpecOf(BadModel(GetParam().name)).value(), SmallProblem());
+      CheckAtLeisure(SpecOf(BadModel(GetParam().name)).value(), SmallProblem());
   EXPECT_FALSE(IsPassed(report));
   const CheckResult& check = Found(report, GetParam().check);
   EXPECT_EQ(check.outcome, CheckOutcome::kFailed) << check.detail;
@@ -226,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(All, BadModelTest, testing::ValuesIn(CasesHere()),
                          [](const auto& row) { return row.param.name + "_" + row.param.check; });
 
 TEST(BadModelTableTest, HasEveryCheck) {
-  const ConformanceReport report = CheckConformance(SpecOf(CppTemplate()).value(), SmallProblem());
+  const ConformanceReport report = CheckAtLeisure(SpecOf(CppTemplate()).value(), SmallProblem());
   for (const CheckResult& check : report.checks) {
     const bool is_there = std::ranges::find(kCases, check.name, &Case::check) != std::end(kCases);
     EXPECT_TRUE(is_there || check.name == "restarts") << check.name;  // the test below
@@ -242,7 +248,7 @@ TEST(RestartTest, AModelThatCannotStartAgainFails) {
   ASSERT_EQ(write(fifo, "12", 2), 2);
   ModelManifest manifest = BadModel("good");
   manifest.arguments.insert(manifest.arguments.end(), {"--tokens", tokens});
-  const ConformanceReport report = CheckConformance(SpecOf(manifest).value(), SmallProblem());
+  const ConformanceReport report = CheckAtLeisure(SpecOf(manifest).value(), SmallProblem());
   close(fifo);
   const CheckResult& check = Found(report, "restarts");
   EXPECT_EQ(check.outcome, CheckOutcome::kFailed);
@@ -260,7 +266,7 @@ TEST(RestartTest, AModelThatIsGoneIsAskedNothingMore) {
   ASSERT_EQ(write(fifo, "1", 1), 1);
   ModelManifest manifest = BadModel("crash_on_candidate");
   manifest.arguments.insert(manifest.arguments.end(), {"--tokens", tokens});
-  const ConformanceReport report = CheckConformance(SpecOf(manifest).value(), SmallProblem());
+  const ConformanceReport report = CheckAtLeisure(SpecOf(manifest).value(), SmallProblem());
   close(fifo);
   EXPECT_THAT(FailedChecks(report), testing::ElementsAre("answers", "units"));
   EXPECT_THAT(report.checks.back().detail, HasSubstr("it cannot be started again"));
@@ -268,8 +274,7 @@ TEST(RestartTest, AModelThatIsGoneIsAskedNothingMore) {
 
 // It states no max_concurrent_batches, which is 1.
 TEST(ConcurrencyTest, AModelOfOneCallerIsNotAskedByMore) {
-  const ConformanceReport report =
-      CheckConformance(SpecOf(BadModel("good")).value(), SmallProblem());
+  const ConformanceReport report = CheckAtLeisure(SpecOf(BadModel("good")).value(), SmallProblem());
   const CheckResult& check = Found(report, "concurrency");
   EXPECT_EQ(check.outcome, CheckOutcome::kSkipped);
   EXPECT_THAT(check.detail, HasSubstr("one batch at a time"));

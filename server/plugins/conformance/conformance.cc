@@ -101,8 +101,9 @@ absl::StatusOr<Problem> ConformanceProblem(std::string_view chip, const ModelInf
   return problem;
 }
 
-ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& problem) {
-  ConformanceSession session(model, problem);
+ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& problem,
+                                   std::chrono::milliseconds start_limit) {
+  ConformanceSession session(model, problem, start_limit);
   ConformanceReport report;
   const auto add = [&](std::string_view name, std::string_view what, Finding finding) {
     report.checks.push_back({.name = std::string(name),

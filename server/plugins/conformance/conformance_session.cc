@@ -25,7 +25,6 @@ namespace {
 
 namespace wire = costmodel::v1;
 
-constexpr std::chrono::milliseconds kStartTimeout(10'000);
 constexpr std::chrono::milliseconds kPingTimeout(2'000);
 constexpr double kNoise = 0.1;  // allowed for a model that does not claim to be deterministic
 
@@ -50,13 +49,13 @@ void ConformanceSession::Stop() {
 absl::Status ConformanceSession::Restart() {
   Stop();
   ASSIGN_OR_RETURN(process_, ModelProcess::Start(spec_));
-  RETURN_IF_ERROR(process_->WaitForSocket(kStartTimeout));
-  const auto connected = ModelClient::Connect(process_->socket(), kStartTimeout);
+  RETURN_IF_ERROR(process_->WaitForSocket(start_limit_));
+  const auto connected = ModelClient::Connect(process_->socket(), start_limit_);
   if (!connected.ok()) return process_->WithLastWords(connected.status());
   const std::unique_ptr<ModelClient>& client = *connected;
-  ASSIGN_OR_RETURN(info_, client->AskInfo({.timeout = kStartTimeout}));
-  RETURN_IF_ERROR(client->CheckHealth({.timeout = kStartTimeout}));
-  ASSIGN_OR_RETURN(const auto channel, ConnectModel(process_->socket(), kStartTimeout));
+  ASSIGN_OR_RETURN(info_, client->AskInfo({.timeout = start_limit_}));
+  RETURN_IF_ERROR(client->CheckHealth({.timeout = start_limit_}));
+  ASSIGN_OR_RETURN(const auto channel, ConnectModel(process_->socket(), start_limit_));
   stub_ = wire::CostModelService::NewStub(channel);
   return absl::OkStatus();
 }

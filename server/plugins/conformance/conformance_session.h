@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,8 +42,9 @@ class ConformanceSession {
   using Stub = costmodel::v1::CostModelService::Stub;
   using Answers = absl::StatusOr<std::vector<PlanFigures>>;
 
-  ConformanceSession(ProcessSpec spec, const Problem& problem)
-      : spec_(std::move(spec)), problem_(problem) {}
+  ConformanceSession(ProcessSpec spec, const Problem& problem,
+                     std::chrono::milliseconds start_limit)
+      : spec_(std::move(spec)), problem_(problem), start_limit_(start_limit) {}
 
   // Starts the model, or restarts it if it runs.
   absl::Status Restart();
@@ -76,6 +78,7 @@ class ConformanceSession {
  private:
   ProcessSpec spec_;
   const Problem& problem_;
+  std::chrono::milliseconds start_limit_;
   std::unique_ptr<ModelProcess> process_;
   std::unique_ptr<Stub> stub_;
   ModelInfo info_;
