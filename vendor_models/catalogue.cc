@@ -24,18 +24,38 @@
 namespace meshwright {
 namespace {
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  // Only ASCII letters are lowered; other letters of an alias are compared as they are.
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
+// Words that some tools print before the name of a chip and others leave out.
+constexpr std::string_view kBrands[] = {"amd",    "ascend", "aws",      "geforce",
+                                        "google", "huawei", "iluvatar", "instinct",
+                                        "intel",  "nvidia", "tesla"};
+
+// Returns the name as it is compared: "NVIDIA H100 80GB HBM3" of nvidia-smi and
+// "NVIDIA-H100-80GB-HBM3", the label of Kubernetes, are both "h10080gbhbm3". Letters beyond ASCII
+// are kept as they are.
+std::string Canonical(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) letters += c;
+    if (byte < 0x80 && std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+  }
+  std::string_view rest = letters;
+  for (bool is_cut = true; is_cut;) {
+    is_cut = false;
+    for (const std::string_view brand : kBrands) {
+      if (rest.size() <= brand.size() || !rest.starts_with(brand)) continue;
+      rest.remove_prefix(brand.size());
+      is_cut = true;
+    }
+  }
+  return std::string(rest);
 }
 
-bool IsNamed(const std::string& lower_wanted, std::string_view name,
+bool IsNamed(const std::string& wanted, std::string_view id, std::string_view name,
              const std::vector<std::string>& aliases) {
-  return Lower(name) == lower_wanted ||
-         std::any_of(aliases.begin(), aliases.end(),
-                     [&](const std::string& alias) { return Lower(alias) == lower_wanted; });
+  return Canonical(id) == wanted || Canonical(name) == wanted ||
+         std::ranges::any_of(aliases,
+                             [&](const std::string& alias) { return Canonical(alias) == wanted; });
 }
 
 // The rank of a chip among those that a name could mean; the least is the closest. A part of an id
@@ -48,17 +68,17 @@ struct Closeness {
   auto operator<=>(const Closeness&) const = default;
 };
 
-Closeness MeasureCloseness(const std::string& lower_wanted, const ChipSpec& spec) {
+Closeness MeasureCloseness(const std::string& wanted, const ChipSpec& spec) {
+  std::vector<std::string> names = {Canonical(spec.id), Canonical(spec.name)};
+  for (const std::string& alias : spec.aliases) names.push_back(Canonical(alias));
   Closeness closeness = {
-      .is_no_part = lower_wanted.empty() || spec.id.find(lower_wanted) == std::string::npos,
-      .distance = EditDistance(lower_wanted, spec.id),
+      .is_no_part = wanted.empty() || names.front().find(wanted) == std::string::npos,
+      .distance = EditDistance(wanted, names.front()),
       .id = spec.id};
-  std::vector<std::string> names = {spec.id, Lower(spec.name)};
-  for (const std::string& alias : spec.aliases) names.push_back(Lower(alias));
   for (const std::string& name : names) {
-    const auto end = std::ranges::mismatch(lower_wanted, name).in1;
-    closeness.minus_prefix = std::min(closeness.minus_prefix, lower_wanted.begin() - end);
-    closeness.distance = std::min(closeness.distance, EditDistance(lower_wanted, name));
+    const auto end = std::ranges::mismatch(wanted, name).in1;
+    closeness.minus_prefix = std::min(closeness.minus_prefix, wanted.begin() - end);
+    closeness.distance = std::min(closeness.distance, EditDistance(wanted, name));
   }
   return closeness;
 }
@@ -158,11 +178,11 @@ void Catalogue::Insert(ChipEntry entry) {
 }
 
 absl::StatusOr<const ChipEntry*> Catalogue::Find(std::string_view id_or_alias) const {
-  const std::string wanted = Lower(id_or_alias);
+  const std::string wanted = Canonical(id_or_alias);
   std::vector<const ChipEntry*> matches;
   for (const ChipEntry& chip : chips_) {
-    if (Lower(chip.spec.id) == wanted) return &chip;
-    if (IsNamed(wanted, chip.spec.name, chip.spec.aliases)) matches.push_back(&chip);
+    if (Canonical(chip.spec.id) == wanted) return &chip;
+    if (IsNamed(wanted, chip.spec.id, chip.spec.name, chip.spec.aliases)) matches.push_back(&chip);
   }
   if (matches.size() == 1) return matches.front();
   if (!matches.empty()) {
@@ -174,7 +194,7 @@ absl::StatusOr<const ChipEntry*> Catalogue::Find(std::string_view id_or_alias) c
                       "AMBIGUOUS_CHIP");
   }
   for (const UnmodelledChip& chip : unmodelled_) {
-    if (Lower(chip.id) != wanted && !IsNamed(wanted, chip.name, chip.aliases)) continue;
+    if (!IsNamed(wanted, chip.id, chip.name, chip.aliases)) continue;
     return WithReason(absl::FailedPreconditionError(fmt::format(
                           "chip = {}; {} is known but not modelled: {}. A chip file of your own "
                           "adds it",
@@ -186,13 +206,10 @@ absl::StatusOr<const ChipEntry*> Catalogue::Find(std::string_view id_or_alias) c
 
 absl::Status Catalogue::Unknown(std::string_view wanted) const {
   constexpr std::size_t kClosest = 3;
-  const std::string lower_wanted = Lower(wanted);
+  const std::string canonical = Canonical(wanted);
   std::vector<Closeness> ranking;
-  std::vector<std::string_view> known;
-  for (const ChipEntry& chip : chips_) {
-    ranking.push_back(MeasureCloseness(lower_wanted, chip.spec));
-    known.push_back(chip.spec.id);
-  }
+  ranking.reserve(chips_.size());
+  for (const ChipEntry& chip : chips_) ranking.push_back(MeasureCloseness(canonical, chip.spec));
   std::ranges::sort(ranking);
   std::vector<std::string_view> closest;
   for (const Closeness& chip : ranking) {
@@ -200,8 +217,9 @@ absl::Status Catalogue::Unknown(std::string_view wanted) const {
     if (closest.size() < kClosest || !chip.is_no_part) closest.push_back(chip.id);
   }
   return WithReason(
-      absl::NotFoundError(fmt::format("chip = {}; unknown. Closest: {}. Known: {}", wanted,
-                                      fmt::join(closest, ", "), fmt::join(known, ", "))),
+      absl::NotFoundError(fmt::format("chip = {}; unknown. The closest of the {} known chips: {}. "
+                                      "`meshwright chip list` shows all",
+                                      wanted, chips_.size(), fmt::join(closest, ", "))),
       "UNKNOWN_CHIP");
 }
 

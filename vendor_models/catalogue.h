@@ -35,8 +35,10 @@ class Catalogue {
   // site knows its own machines best. Invalidates pointers from Find().
   absl::Status AddFile(std::string_view name, std::string_view text);
 
-  // Finds a chip by id, name or alias, ignoring case; ids take precedence. Reasons of errors:
-  // UNKNOWN_CHIP, AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is missing).
+  // Finds a chip by id, name or alias, as vendors' tools and the labels of Kubernetes print them:
+  // case, separators and the vendor's name in front do not count; ids take precedence. Reasons of
+  // errors: UNKNOWN_CHIP, AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is
+  // missing).
   [[nodiscard]] absl::StatusOr<const ChipEntry*> Find(std::string_view id_or_alias) const;
 
   [[nodiscard]] std::span<const ChipEntry> chips() const { return chips_; }  // sorted by id

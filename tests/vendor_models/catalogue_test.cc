@@ -85,7 +85,7 @@ double NumberOf(const ChipEntry& chip, const std::string& name) {
 // The best GEMM in a public benchmark is listed beside the data sheet's peak. The chips are A100,
 // Gaudi 2 and the mesh of MI300X (docs/cost_model/collectives.md).
 TEST(CatalogueTest, MeasuredPeaksStandBesideTheNominalOnes) {
-  const ChipEntry& a100 = *BuiltIn().Find("A100").value();
+  const ChipEntry& a100 = *BuiltIn().Find("nvidia-a100-sxm4-80gb").value();
   EXPECT_EQ(NumberOf(a100, "peak_bf16_flops_per_second"), 312e12);
   EXPECT_EQ(NumberOf(a100, "measured_peak_bf16_flops_per_second"), 271.2e12);
   EXPECT_EQ(NumberOf(a100, "measured_memory_bandwidth_bytes_per_second"), 1529e9);
@@ -217,7 +217,7 @@ TEST(CatalogueTest, A100HasItsPublishedFigures) {
 // The constants of docs/cost_model/gemm.md and attention.md for A100, fitted on m, n, k >= 512 and
 // s >= 1024.
 TEST(CatalogueTest, A100HasItsFittedConstants) {
-  const ChipSpec& a100 = BuiltIn().Find("A100").value()->spec;
+  const ChipSpec& a100 = BuiltIn().Find("nvidia-a100-sxm4-80gb").value()->spec;
   EXPECT_DOUBLE_EQ(a100.gemm.compute_efficiency, 0.9499);
   EXPECT_DOUBLE_EQ(a100.gemm.memory_efficiency, 0.78);
   EXPECT_NEAR(a100.gemm.fixed.count(), 0.5121e-6, 1e-12);
@@ -249,7 +249,7 @@ TEST(CatalogueTest, A100HasItsFittedConstants) {
 
 // The A800 is an A100 with 8 instead of 12 links of 25 GB/s: 200 of 300 GB/s per direction.
 TEST(CatalogueTest, A800TakesOverA100sConstantsAtItsLinkRate) {
-  const ChipSpec& a100 = BuiltIn().Find("A100").value()->spec;
+  const ChipSpec& a100 = BuiltIn().Find("nvidia-a100-sxm4-80gb").value()->spec;
   const ChipSpec& a800 = BuiltIn().Find("A800").value()->spec;
   EXPECT_EQ(a800.gemm, a100.gemm);
   EXPECT_EQ(a800.gemm_provenance, Provenance::kTransferred);
@@ -310,13 +310,39 @@ TEST_P(FindTest, FindsOrExplains) {
 const FindCase kFindCases[] = {
     {"Id", "nvidia-h100-sxm5-80gb", "nvidia-h100-sxm5-80gb", {}, "", {}},
     {"IdInCapitals", "NVIDIA-H100-SXM5-80GB", "nvidia-h100-sxm5-80gb", {}, "", {}},
-    // Only the 80 GB SXM among the five A100 and A800 rows lists the bare family name.
-    {"Family", "a100", "nvidia-a100-sxm4-80gb", {}, "", {}},
+    {"Family",
+     "a100",
+     "",
+     absl::StatusCode::kInvalidArgument,
+     "AMBIGUOUS_CHIP",
+     {"nvidia-a100-pcie-80gb, nvidia-a100-sxm4-40gb, nvidia-a100-sxm4-80gb"}},
+    {"FamilyWithTwoForms",
+     "NVIDIA H100",
+     "",
+     absl::StatusCode::kInvalidArgument,
+     "AMBIGUOUS_CHIP",
+     {"nvidia-h100-pcie-80gb, nvidia-h100-sxm5-80gb"}},
+    {"NvidiaSmi", "NVIDIA H100 80GB HBM3", "nvidia-h100-sxm5-80gb", {}, "", {}},
+    {"NvidiaSmiPcie", "NVIDIA A100 80GB PCIe", "nvidia-a100-pcie-80gb", {}, "", {}},
+    {"KubernetesLabel", "NVIDIA-H100-80GB-HBM3", "nvidia-h100-sxm5-80gb", {}, "", {}},
+    {"OtherLabel", "NVIDIA-A100-SXM4-80GB", "nvidia-a100-sxm4-80gb", {}, "", {}},
+    {"TeslaLabel", "Tesla-V100-SXM2-32GB", "nvidia-v100-sxm2-32gb", {}, "", {}},
+    {"RocmSmi", "AMD Instinct MI300X", "amd-instinct-mi300x", {}, "", {}},
+    {"WithoutSeparators", "TPUv5p", "google-tpu-v5p", {}, "", {}},
+    {"OtherSeparator", "MTT-S4000", "moore-threads-mtt-s4000", {}, "", {}},
+    {"ShortName", "V150", "iluvatar-bi-v150", {}, "", {}},
+    {"UnknownOfAFamily",
+     "NVIDIA GeForce RTX 4090",
+     "",
+     absl::StatusCode::kNotFound,
+     "UNKNOWN_CHIP",
+     {"chip = NVIDIA GeForce RTX 4090; unknown",
+      "known chips: nvidia-rtx-pro-6000-blackwell-server"}},
     {"Alias", "Trillium", "google-tpu-v6e", {}, "", {}},
     {"ChineseAlias", "天垓150", "iluvatar-bi-v150", {}, "", {}},
     {"Name", "instinct mi300x", "amd-instinct-mi300x", {}, "", {}},
     {"Ambiguous",
-     "910B",
+     "Ascend910B",
      "",
      absl::StatusCode::kInvalidArgument,
      "AMBIGUOUS_CHIP",
@@ -326,25 +352,24 @@ const FindCase kFindCases[] = {
      "",
      absl::StatusCode::kNotFound,
      "UNKNOWN_CHIP",
-     {"chip = nvidia-a100-sxm4-81gb; unknown", "Closest: nvidia-a100-sxm4-80gb", "aws-trainium1",
-      "nvidia-v100-sxm2-32gb"}},
+     {"chip = nvidia-a100-sxm4-81gb; unknown. The closest of the ",
+      " known chips: nvidia-a100-sxm4-80gb, ", "`meshwright chip list` shows all"}},
     // All five are listed, although only three are listed of chips that merely look similar.
     {"PartOfManyIds",
-     "ascend-910",
+     "ascend-91",
      "",
      absl::StatusCode::kNotFound,
      "UNKNOWN_CHIP",
-     {"Closest: huawei-ascend-910a, huawei-ascend-910b-280t, huawei-ascend-910b-313t, "
-      "huawei-ascend-910b-376t, "
-      "huawei-ascend-910c. Known: "}},
-    // The sxm5 shares 14 letters with it, the pcie 12, the H20 and the H200 8.
+     {"known chips: huawei-ascend-910a, huawei-ascend-910b-280t, huawei-ascend-910b-313t, "
+      "huawei-ascend-910b-376t, huawei-ascend-910c. "}},
+    // The sxm5 shares six letters with it, the pcie four.
     {"MistypedAtTheEnd",
      "nvidia-h100-sxn",
      "",
      absl::StatusCode::kNotFound,
      "UNKNOWN_CHIP",
-     {"Closest: nvidia-h100-sxm5-80gb, nvidia-h100-pcie-80gb, nvidia-h"}},
-    {"Empty", "", "", absl::StatusCode::kNotFound, "UNKNOWN_CHIP", {"Known: "}},
+     {"known chips: nvidia-h100-sxm5-80gb, nvidia-h100-pcie-80gb, "}},
+    {"Empty", "", "", absl::StatusCode::kNotFound, "UNKNOWN_CHIP", {"known chips: "}},
     {"Unmodelled",
      "kunlunxin-r300",
      "",
