@@ -126,9 +126,12 @@ void AddExportCommand(CLI::App& app, Program& program) {
       ->needs(study);
   plan->excludes(study);
   command.require_option();
-  command.add_option("--framework", options->framework,
-                     "one of " + fmt::format("{}", fmt::join(ExportFrameworks(), ", ")) +
-                         "; without it, the framework of the case or the study");
+  command
+      .add_option("--framework", options->framework,
+                  "one of " + fmt::format("{}", fmt::join(ExportFrameworks(), ", ")) +
+                      "; without it, the framework of the case or the study")
+      ->check(CLI::Validator(
+          [](const std::string& name) { return name.empty() ? "is empty; name one" : ""; }, ""));
   command.callback([options, &program] {
     program.run = [options, &program] { return RunExport(*options, program.flags); };
   });

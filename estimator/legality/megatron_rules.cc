@@ -145,6 +145,14 @@ constexpr LegalityRule kMegatronRules[] = {
      .source = "megatron/training/arguments.py: pipeline-model-parallel size should be greater "
                "than 2 with interleaved schedule without overlapped p2p communication",
      .is_broken = &HasTwoSynchronousStages},
+    {.frameworks = "megatron-lm",
+     .versions = {.since = "2024"},
+     .decided_by = Dimension::kSchedule,
+     .field = "pipeline_parallel",
+     .sentence = "two interleaved stages need overlapped sends (workload.overlap.pipeline_p2p)",
+     .source = "megatron/arguments.py: pipeline-model-parallel size should be greater than 2 with "
+               "interleaved schedule without overlapped p2p communication",
+     .is_broken = &HasTwoSynchronousStages},
     {.frameworks = "mindspeed",
      .decided_by = Dimension::kFirstStage,
      .field = "layers_per_stage",

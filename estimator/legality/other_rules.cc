@@ -116,7 +116,17 @@ bool OffloadsOptimizer(const Problem&, const Plan& plan) {
   return plan.optimizer_offload_ratio > 0;
 }
 
+bool SplitsContext(const Problem&, const Plan& plan) { return plan.context_parallel > 1; }
+
 constexpr LegalityRule kOtherRules[] = {
+    {.frameworks = "nanotron",
+     .versions = {.before = "2025"},
+     .decided_by = Dimension::kContextParallel,
+     .field = "context_parallel",
+     .sentence = "it has no context parallelism before 2025",
+     .source = "nanotron/config/parallelism_config.py: context_parallel_size is not among the "
+               "arguments of 2024",
+     .is_broken = &SplitsContext},
     {.frameworks = "nanotron",
      .decided_by = Dimension::kTensorParallel,
      .field = "tensor_parallel",

@@ -31,6 +31,10 @@ bool ShardsOverPartOfContext(const Problem&, const Plan& plan) {
   return plan.zero_stage > 0 && ShardingRanks(plan) % plan.context_parallel != 0;
 }
 
+bool RunsOtherAttentionInContext(const Problem& problem, const Plan& plan) {
+  return plan.context_parallel > 1 && problem.workload.attention_kernel != AttentionKernel::kVendor;
+}
+
 bool SplitsExpertsUnlikeTitan(const Problem& problem, const Plan& plan) {
   return SplitsExpertsOtherwise(problem, plan) &&
          (plan.expert_tensor_parallel != 1 || plan.expert_parallel == 1);
@@ -123,6 +127,13 @@ constexpr LegalityRule kPyTorchRules[] = {
      .sentence = "the sequence must be a multiple of 2 x context x tensor parallelism",
      .source = "torchtitan/distributed/parallel_dims.py: seq_len_divisor",
      .is_broken = &SplitsSequenceUnevenly},
+    {.frameworks = "pytorch-fsdp",
+     .decided_by = Dimension::kContextParallel,
+     .field = "context_parallel",
+     .sentence = "context parallelism runs PyTorch's own attention only (attention_kernel vendor)",
+     .source = "accelerate, concept guide on context parallelism: works only with SDPA; any other "
+               "attention implementation raises an error",
+     .is_broken = &RunsOtherAttentionInContext},
     {.frameworks = "torchtitan",
      .decided_by = Dimension::kSequenceParallel,
      .field = "sequence_parallel",

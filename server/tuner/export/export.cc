@@ -48,6 +48,15 @@ const Exporter* FindExporter(std::string_view framework) {
   return found == kExporters.end() ? nullptr : &*found;
 }
 
+// Returns the frameworks that a workload can name and that have an exporter.
+std::vector<std::string> FileFrameworks() {
+  std::vector<std::string> names;
+  for (const Exporter& exporter : kExporters) {
+    if (exporter.framework == exporter.profile) names.emplace_back(exporter.framework);
+  }
+  return names;
+}
+
 // Fields added to plans later that the exporters handle.
 constexpr std::string_view kKnownLaterFields[] = {"whole_weights_ratio"};
 
@@ -157,7 +166,7 @@ void AddExport(const Problem& problem, RankedPlan& ranked, std::vector<std::stri
   }
   Warn(fmt::format("no launch configuration for framework {}, for which there is no exporter: set "
                    "up the plans by hand, or name one of {}",
-                   framework, fmt::join(ExportFrameworks(), ", ")),
+                   framework, fmt::join(FileFrameworks(), ", ")),
        warnings);
 }
 

@@ -158,6 +158,11 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
     left_out.push_back("in the script: apply_activation_checkpointing to " +
                        RecomputeWords(problem, plan));
   }
+  if (plan.context_parallel > 1) {
+    left_out.emplace_back(
+        "in the script: labels that are shifted before the sequence is split, and "
+        "accelerator.maybe_context_parallel around each step");
+  }
   if (plan.tensor_parallel > 1) {
     left_out.emplace_back("in the script: tp_plan = \"auto\" of from_pretrained");
   }

@@ -19,8 +19,6 @@ TEST(NanotronTest, Golden) {
   Problem problem = Llama70b("nanotron", "2024");
   problem.workload.overlap = {};
   ParallelPlan plan = DensePlan();
-  plan.data_parallel = 4;
-  plan.context_parallel = 2;
   plan.recompute = {.granularity = RecomputeGranularity::kFull};
   const auto config = ExportPlan("nanotron", problem, plan);
   ASSERT_TRUE(config.ok()) << config.status();
@@ -28,13 +26,12 @@ TEST(NanotronTest, Golden) {
   project: meshwright
   run: plan
 parallelism:
-  dp: 4
+  dp: 8
   pp: 4
   tp: 4
   pp_engine: "1f1b"
   tp_mode: REDUCE_SCATTER
   tp_linear_async_communication: false
-  context_parallel_size: 2
   recompute_layer: true
 model:
   dtype: bfloat16
