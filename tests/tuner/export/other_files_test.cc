@@ -55,7 +55,7 @@ optimizer:
 tokens:
   sequence_length: 4096
   micro_batch_size: 1
-  batch_accumulation_per_replica: 256
+  batch_accumulation_per_replica: 128
 )");
   EXPECT_THAT(config->command, HasSubstr(" run_train.py --config-file plan.yaml"));
   EXPECT_THAT(config->left_out, Contains(HasSubstr("rope_theta")));
