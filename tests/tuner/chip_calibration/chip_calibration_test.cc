@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "estimator/fit/gemm_fit.h"
 #include "estimator/fit/measured.h"
 #include "estimator/terms/collective.h"
+#include "estimator/terms/kernel.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
@@ -246,32 +248,42 @@ TEST(ChipCalibrationTest, ASecondPrecisionHasATable) {
   EXPECT_NEAR(GemmTime(seen, calibration.entry.spec) / measured, 1, 0.15);
 }
 
+// Calls visit with each of nine shapes and its time by the chip.
+template <typename Visit>
+void ForEachAttention(AttentionKernel kernel, const ChipSpec& truth, const Visit& visit) {
+  for (const double tokens : {1024.0, 4096.0, 16384.0}) {
+    for (const double heads : {8.0, 16.0, 32.0}) {
+      const AttentionShape shape = {.batch = 1,
+                                    .heads = heads,
+                                    .head_dim = 128,
+                                    .query_tokens = tokens,
+                                    .key_tokens = tokens};
+      visit(shape, AttentionTime({.kernel = kernel, .shape = shape}, truth).count());
+    }
+  }
+}
+
+std::string AttentionRow(std::string_view precision, std::string_view kernel,
+                         const AttentionShape& shape, double kv_heads, double seconds) {
+  return fmt::format(
+      R"({{"precision": "{}", "kernel": "{}", "pass": "forward", "batch": 1,)"
+      R"( "sequence_length": {}, "head_dim": 128, "head_count": {}, "kv_head_count": {},)"
+      R"( "is_causal": true, "time_seconds": {}}})",
+      precision, kernel, shape.key_tokens, shape.heads, kv_heads, seconds);
+}
+
 TEST(ChipCalibrationTest, AttentionIsOfItsOwnPrecisionAndKernel) {
   ChipSpec truth = Base().spec;
   truth.attention.efficiency = 0.4;
   truth.attention.flash2_ratio = 1;
   std::vector<std::string> rows;
-  for (const double tokens : {1024.0, 4096.0, 16384.0}) {
-    for (const double heads : {8.0, 16.0, 32.0}) {
-      const MeasuredAttention point = {.kernel = AttentionKernel::kFlash2,
-                                       .shape = {.batch = 1,
-                                                 .heads = heads,
-                                                 .head_dim = 128,
-                                                 .query_tokens = tokens,
-                                                 .key_tokens = tokens}};
-      const double seconds = AttentionTime(point, truth).count();
-      const auto row = [&](const char* precision, double kv_heads, double time) {
-        rows.push_back(fmt::format(
-            R"({{"precision": "{}", "kernel": "flash2", "pass": "forward", "batch": 1,)"
-            R"( "sequence_length": {}, "head_dim": 128, "head_count": {}, "kv_head_count": {},)"
-            R"( "is_causal": true, "time_seconds": {}}})",
-            precision, tokens, heads, kv_heads, time));
-      };
-      row("bf16", heads, seconds);
-      row("bf16", heads / 4, 2 * seconds);  // with the copies of shared keys
-      row("fp32", heads, 20 * seconds);     // not what training runs
-    }
-  }
+  ForEachAttention(AttentionKernel::kFlash2, truth, [&](const AttentionShape& s, double seconds) {
+    rows.push_back(AttentionRow("bf16", "flash2", s, s.heads, seconds));
+    // With the copies of shared keys.
+    rows.push_back(AttentionRow("bf16", "flash2", s, s.heads / 4, 2 * seconds));
+    // Training does not run this precision.
+    rows.push_back(AttentionRow("fp32", "flash2", s, s.heads, 20 * seconds));
+  });
   const ChipCalibration calibration = Calibrated(Item("attention", rows));
   EXPECT_NEAR(calibration.entry.spec.attention.efficiency, 0.4, 0.02);
 }
@@ -283,24 +295,10 @@ TEST(ChipCalibrationTest, FlashAttention2IsMeasuredAgainstTheOwnKernel) {
   truth.attention.efficiency = 0.4;
   truth.attention.flash2_ratio = 0.5;
   std::vector<std::string> rows;
-  for (const double tokens : {1024.0, 4096.0, 16384.0}) {
-    for (const double heads : {8.0, 16.0, 32.0}) {
-      const MeasuredAttention point = {.kernel = AttentionKernel::kCudnn,
-                                       .shape = {.batch = 1,
-                                                 .heads = heads,
-                                                 .head_dim = 128,
-                                                 .query_tokens = tokens,
-                                                 .key_tokens = tokens}};
-      const double seconds = AttentionTime(point, truth).count();
-      for (const auto& [kernel, ratio] : {std::pair{"flash2", 0.625}, std::pair{"cudnn", 1.0}}) {
-        rows.push_back(fmt::format(
-            R"({{"precision": "bf16", "kernel": "{}", "pass": "forward", "batch": 1,)"
-            R"( "sequence_length": {}, "head_dim": 128, "head_count": {}, "kv_head_count": {},)"
-            R"( "is_causal": true, "time_seconds": {}}})",
-            kernel, tokens, heads, heads, seconds / ratio));
-      }
-    }
-  }
+  ForEachAttention(AttentionKernel::kCudnn, truth, [&](const AttentionShape& s, double seconds) {
+    rows.push_back(AttentionRow("bf16", "flash2", s, s.heads, seconds / 0.625));
+    rows.push_back(AttentionRow("bf16", "cudnn", s, s.heads, seconds));
+  });
   const ChipCalibration calibration = Calibrated(Item("attention", rows));
   EXPECT_NEAR(calibration.entry.spec.attention.efficiency, 0.4, 0.02);
   EXPECT_NEAR(calibration.entry.spec.attention.flash2_ratio, 0.625, 1e-6);
