@@ -90,7 +90,6 @@ bool SpreadsExpertsBeyondReplicas(const Problem&, const Plan& plan) {
 }
 
 bool SpreadsExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
-bool SplitsContext(const Problem&, const Plan& plan) { return plan.context_parallel > 1; }
 bool ShardsStates(const Problem&, const Plan& plan) { return plan.zero_stage > 0; }
 bool HasVirtualStages(const Problem&, const Plan& plan) { return plan.virtual_pipeline > 1; }
 

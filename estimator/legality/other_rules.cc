@@ -116,8 +116,6 @@ bool OffloadsOptimizer(const Problem&, const Plan& plan) {
   return plan.optimizer_offload_ratio > 0;
 }
 
-bool SplitsContext(const Problem&, const Plan& plan) { return plan.context_parallel > 1; }
-
 constexpr LegalityRule kOtherRules[] = {
     {.frameworks = "nanotron",
      .versions = {.before = "2025"},
@@ -288,6 +286,10 @@ constexpr LegalityRule kOtherRules[] = {
 
 bool SplitsKeyHeads(const EstimatorProblem& problem, const ParallelPlan& plan) {
   return !problem.model.mla.has_value() && problem.model.kv_head_count % plan.tensor_parallel != 0;
+}
+
+bool SplitsContext(const EstimatorProblem&, const ParallelPlan& plan) {
+  return plan.context_parallel > 1;
 }
 
 bool SplitsExpertsOtherwise(const EstimatorProblem& problem, const ParallelPlan& plan) {

@@ -11,6 +11,8 @@ namespace meshwright {
 // Returns whether a key-value head would be on several ranks. Latent attention has none to split.
 bool SplitsKeyHeads(const EstimatorProblem& problem, const ParallelPlan& plan);
 
+bool SplitsContext(const EstimatorProblem& problem, const ParallelPlan& plan);
+
 // Returns whether the experts are split otherwise than the other weights.
 bool SplitsExpertsOtherwise(const EstimatorProblem& problem, const ParallelPlan& plan);
 
