@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/commands.h"
 #include "cli/program/flag_texts.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"

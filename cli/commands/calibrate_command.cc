@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
 #include "cli/input/whole_file.h"
 #include "cli/program/exit_code.h"

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/commands/commands.h"
 #include "cli/program/program.h"
 #include "cli/reports/chip_table.h"
 #include "cli/reports/print_answer.h"

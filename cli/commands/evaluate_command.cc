@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/local_models.h"
@@ -99,6 +100,7 @@ CaseAnswer AnswerLine(const Parsed<v1::EvaluateCase>& asked, QuestionResolver& r
   const auto answer = [&]() -> absl::StatusOr<CalibratedEstimate> {
     ASSIGN_OR_RETURN(const ResolvedCase resolved, CheckCase(asked, resolver));
     out.plan = resolved.plan.plan;
+    out.sequence_length = resolved.problem->workload.sequence_length;
     ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(resolved, calibrator));
     RETURN_IF_ERROR(model.Apply(resolved, evaluated.estimate));
     return evaluated;
@@ -198,10 +200,6 @@ class ServedAnswerer {
   QuestionResolver resolver_;
   const v1::EvaluatePlansRequest history_;
 };
-
-bool IsBlank(const std::string& line) {
-  return line.find_first_not_of(" \t\r") == std::string::npos;
-}
 
 // Reads the next lines: a chunk of them, or all that follow from the first that may belong to a
 // group, because the cases of a group are compared with each other.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/study_command.h"
 #include "cli/input/history_flags.h"
 #include "cli/local/local_history.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/commands/commands.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
 #include "cli/local/local_history.h"

@@ -2,6 +2,10 @@
 
 #include "cli/program/program.h"
 
+namespace CLI {
+class App;
+}
+
 namespace meshwright {
 
 // Adds `model tests` and `model calibrate` to the command group `model`.

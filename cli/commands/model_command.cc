@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/model_calibration.h"
 #include "cli/input/input_files.h"
 #include "cli/input/whole_file.h"

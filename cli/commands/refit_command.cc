@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"

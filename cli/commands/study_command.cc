@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/embedded_study.h"
@@ -89,8 +90,9 @@ int Attempts(const StudyOptions& options, const GlobalFlags& flags) {
   if (options.trial.has_value()) request.set_trial_number(*options.trial);
   const auto attempts = ListAttempts(request, flags);
   if (!attempts.ok()) return Fail(attempts.status(), flags.output);
-  PrintData(flags.output == OutputForm::kJson ? PrintJson(*attempts, {.multiline = true}) + "\n"
-                                              : AttemptTable(ForTerminal(*attempts)));
+  PrintData(flags.output == OutputForm::kJson
+                ? PrintJson(*attempts, {.multiline = true}) + "\n"
+                : AttemptTable(ForTerminal(*attempts), StdoutColumns()));
   return kExitDone;
 }
 
@@ -106,7 +108,9 @@ absl::StatusOr<v1::ListPlansResponse> ListPlans(const StudyOptions& options,
 }
 
 int Plans(const StudyOptions& options, const GlobalFlags& flags) {
-  return Print(ListPlans(options, flags), flags.output, &PlanTable);
+  return Print(ListPlans(options, flags), flags.output, [](const v1::ListPlansResponse& plans) {
+    return PlanTable(plans, StdoutColumns());
+  });
 }
 
 absl::StatusOr<v1::ListTrialsResponse> ListTrials(const StudyOptions& options,
@@ -122,7 +126,9 @@ absl::StatusOr<v1::ListTrialsResponse> ListTrials(const StudyOptions& options,
 }
 
 int Trials(const StudyOptions& options, const GlobalFlags& flags) {
-  return Print(ListTrials(options, flags), flags.output, &TrialTable);
+  return Print(ListTrials(options, flags), flags.output, [](const v1::ListTrialsResponse& trials) {
+    return TrialTable(trials, StdoutColumns());
+  });
 }
 
 int PrintStudy(const v1::Study& study, OutputForm output) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/sweep.h"
 #include "cli/input/input_files.h"
 #include "cli/input/tune_flags.h"

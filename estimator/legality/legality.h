@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/legality/legality_rule.h"
 #include "estimator/problem/estimator_problem.h"
+#include "estimator/problem/legality_rule.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/spec/plan.h"
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "estimator/layer/layer_split.h"
-#include "estimator/legality/legality_rule.h"
 #include "estimator/legality/rule_tables.h"
 #include "estimator/problem/estimator_problem.h"
+#include "estimator/problem/legality_rule.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"

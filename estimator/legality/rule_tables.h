@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "estimator/legality/legality_rule.h"
 #include "estimator/problem/estimator_problem.h"
+#include "estimator/problem/legality_rule.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "absl/container/inlined_vector.h"
+#include "estimator/layer/layer_split.h"
 #include "estimator/model/stage.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/spec/choices.h"
@@ -10,7 +11,6 @@
 
 namespace meshwright {
 
-class DefaultSplits;
 class UnitCostCache;
 
 // Neighbouring stages that are equal, as most of a pipeline's are.

@@ -9,7 +9,7 @@
 
 namespace meshwright {
 
-struct LegalityRule;  // estimator/legality
+struct LegalityRule;  // legality_rule.h
 
 // The part of a question that is the same for every plan. The referents outlive it.
 struct EstimatorProblem {

@@ -1,5 +1,5 @@
 #include "estimator/legality/legality.h"
-#include "estimator/legality/legality_rule.h"
+#include "estimator/problem/legality_rule.h"
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/rules.h"
 #include "search_space/space/dimensions.h"

@@ -32,7 +32,7 @@ struct PruneContext {
   // Null if no costs are known; then only rules about sizes reject anything.
   AnalyticModel* model = nullptr;
   const FailedPlans* failed = nullptr;  // failed runs of the question's own job; null: none
-  // Plans that take longer are of no use; nullopt if any time is of use.
+  // Upper limit of the step times that are still useful; nullopt: no limit.
   std::optional<Seconds> slowest_useful = {};
   // True if no plan has fitted so far, so that the search looks for the plan with the least memory.
   // That plan needs at most `least_missed`, if it is known.

@@ -5,11 +5,11 @@
 #include <span>
 
 #include "estimator/legality/legality.h"
-#include "estimator/legality/legality_rule.h"
 #include "estimator/model/plan_bounds.h"
 #include "estimator/model/recompute_mixes.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "estimator/problem/estimator_problem.h"
+#include "estimator/problem/legality_rule.h"
 #include "pruner/rules/history.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space_options.h"

@@ -19,10 +19,10 @@
 #include "server/engine/measurement.h"
 #include "server/engine/saving.h"
 #include "server/engine/wall_clock.h"
+#include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/trials/attempt_journal.h"
 
 namespace meshwright {
 namespace {

@@ -15,10 +15,10 @@
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
 #include "server/engine/study_codec.h"
+#include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/trials/attempt_journal.h"
-#include "server/tuner/trials/trial_journal.h"
+#include "server/tuner/question/trial_journal.h"
 
 namespace meshwright {
 

@@ -6,10 +6,10 @@
 #include "absl/status/statusor.h"
 #include "search_space/spec/plan.h"
 #include "server/launchers/jobs/job_engine.h"
+#include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/trials/attempt_journal.h"
 
 namespace meshwright {
 

@@ -19,6 +19,7 @@
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
@@ -28,9 +29,8 @@
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
+#include "server/tuner/question/trial_journal.h"
 #include "server/tuner/search/search_plan.h"
-#include "server/tuner/trials/attempt_journal.h"
-#include "server/tuner/trials/trial_journal.h"
 #include "server/tuner/trials/trial_study.h"
 
 namespace meshwright {

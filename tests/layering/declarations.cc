@@ -21,6 +21,12 @@ bool IsName(const Token& token) {
          std::isdigit(static_cast<unsigned char>(token.text.front())) == 0;
 }
 
+// "kMost", but not "kilo".
+bool IsConstant(std::string_view word) {
+  return word.size() > 1 && word[0] == 'k' &&
+         std::isupper(static_cast<unsigned char>(word[1])) != 0;
+}
+
 class Tokenizer {
  public:
   explicit Tokenizer(std::string_view text) : text_(text) {}
@@ -140,6 +146,7 @@ class Reader {
         is_namespace_ = false;
       } else if (token.text == "}") {
         if (!blocks_.empty()) blocks_.pop_back();
+        is_enum_ = false;
       } else if (token.text == ";") {
         is_namespace_ = false;
       } else if (token.text == "namespace") {
@@ -170,26 +177,37 @@ class Reader {
     if (TextAt(at_) == "enum" && (TextAt(name) == "class" || TextAt(name) == "struct")) ++name;
     if (name >= tokens_.size() || !IsName(tokens_[name])) return;
     const std::string_view next = TextAt(name + 1);
+    // A forward declaration outside of a type declares nothing: the name is that of its header.
     const bool is_definition = next == "{" || next == ":" || next == "final" || next == "=";
     const bool is_parameter = next == ">" || next == ",";  // "template <typename T>"
-    auto& names = is_definition && IsOutside() ? declared_.types : declared_.others;
-    if (is_definition || is_parameter || next == ";") names.emplace(TextAt(name));
+    const bool is_nested = next == ";" && !IsOutside();
+    is_enum_ = is_definition && TextAt(at_) == "enum";
+    auto& names = is_definition && IsOutside() ? declared_.outer : declared_.inner;
+    if (is_definition || is_parameter || is_nested) names.emplace(TextAt(name));
     at_ = name;
   }
 
-  // Reads a function, variable or member whose name is that of a type elsewhere: "Bytes Weights(".
+  // Reads a function or member: "Bytes Weights(", a constant: "int kMost =", or an enumerator.
   void ReadOther() {
-    if (at_ == 0 || TextAt(at_ + 1) != "(") return;
+    if (at_ == 0) return;
+    if (is_enum_) declared_.inner.emplace(tokens_[at_].text);
+    const std::string_view next = TextAt(at_ + 1);
+    const bool is_constant =
+        IsConstant(tokens_[at_].text) && (next == "=" || next == "[" || next == "{");
+    if (next != "(" && !is_constant) return;
     const Token& before = tokens_[at_ - 1];
     const bool follows_type = (IsName(before) && !IsUseKeyword(before.text)) ||
                               before.text == ">" || before.text == "&" || before.text == "*";
-    if (follows_type) declared_.others.emplace(tokens_[at_].text);
+    if (!follows_type && !is_constant) return;
+    auto& names = IsOutside() ? declared_.outer : declared_.inner;
+    names.emplace(tokens_[at_].text);
   }
 
   std::span<const Token> tokens_;
   std::size_t at_ = 0;
   std::vector<bool> blocks_;  // true for a namespace
   bool is_namespace_ = false;
+  bool is_enum_ = false;
   Declarations declared_;
 };
 
@@ -200,13 +218,14 @@ Declarations DeclarationsOf(std::string_view text) {
   return Reader(tokens).Read();
 }
 
-std::vector<TypeUse> TypesUsedIn(std::string_view text) {
-  std::vector<TypeUse> uses;
+std::vector<NameUse> NamesUsedIn(std::string_view text) {
+  std::vector<NameUse> uses;
   std::set<std::string_view> seen;
   const std::vector<Token> tokens = Tokenizer(text).Read();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const Token& token = tokens[i];
-    if (std::isupper(static_cast<unsigned char>(token.text.front())) == 0) continue;
+    const bool is_capital = std::isupper(static_cast<unsigned char>(token.text.front())) != 0;
+    if (!is_capital && !IsConstant(token.text)) continue;
     const std::string_view before = i == 0 ? std::string_view() : tokens[i - 1].text;
     if (before == "." || before == "->" || before == "::") continue;
     if (!seen.insert(token.text).second) continue;

@@ -96,32 +96,38 @@ void AddCircles(const Graph& graph, std::string_view kind, std::vector<Violation
   }
 }
 
-// The types that headers of the tree declare.
-class NamedTypes {
+// The types, functions and constants that headers of the tree declare.
+class DeclaredNames {
  public:
-  explicit NamedTypes(const SourceTree& tree) {
+  explicit DeclaredNames(const SourceTree& tree) {
     for (const auto& [path, text] : tree) {
       declared_[path] = DeclarationsOf(text);
       if (!path.ends_with(".h")) continue;
-      for (const std::string& type : declared_[path].types) headers_[type].insert(path);
+      for (const std::string& name : declared_[path].outer) headers_[name].insert(path);
     }
   }
 
-  // Returns the header of another folder that `path` must include to name `type`; nullptr if there
+  // Returns true if one of the files declares the name.
+  bool IsDeclaredIn(const std::set<std::string>& paths, const std::string& name) const {
+    return std::ranges::any_of(paths,
+                               [&](const std::string& path) { return Declares(path, name); });
+  }
+
+  // Returns the header of another folder that `path` must include to use `name`; nullptr if there
   // is none, if `path` or its own header declares the name itself, or if two headers declare it,
   // because then this check cannot tell which one is meant.
-  const std::string* HeaderOf(const std::string& type, const std::string& path) const {
-    const auto found = headers_.find(type);
+  const std::string* HeaderOf(const std::string& name, const std::string& path) const {
+    const auto found = headers_.find(name);
     if (found == headers_.end() || found->second.size() > 1) return nullptr;
     const std::string& header = *found->second.begin();
     if (FolderOf(header) == FolderOf(path)) return nullptr;
-    return Declares(path, type) || Declares(RoomOf(path) + ".h", type) ? nullptr : &header;
+    return Declares(path, name) || Declares(RoomOf(path) + ".h", name) ? nullptr : &header;
   }
 
  private:
-  bool Declares(const std::string& path, const std::string& type) const {
+  bool Declares(const std::string& path, const std::string& name) const {
     const auto found = declared_.find(path);
-    return found != declared_.end() && found->second.Declares(type);
+    return found != declared_.end() && found->second.Declares(name);
   }
 
   std::map<std::string, std::set<std::string>, std::less<>> headers_;
@@ -147,17 +153,17 @@ std::vector<Violation> FindCircles(const SourceTree& tree) {
 }
 
 std::vector<Violation> FindHiddenArrows(const SourceTree& tree) {
-  const NamedTypes types(tree);
+  const DeclaredNames names(tree);
   std::vector<Violation> violations;
   for (const auto& [path, text] : tree) {
     const std::set<std::string> included = IncludedByRoom(tree, path);
-    for (const TypeUse& use : TypesUsedIn(text)) {
-      const std::string* header = types.HeaderOf(use.name, path);
-      if (header == nullptr || included.contains(*header)) continue;
+    for (const NameUse& use : NamesUsedIn(text)) {
+      const std::string* header = names.HeaderOf(use.name, path);
+      if (header == nullptr || names.IsDeclaredIn(included, use.name)) continue;
       violations.push_back(
           {.file = path,
            .line = use.line,
-           .message = fmt::format("names {} without including {}", use.name, *header)});
+           .message = fmt::format("uses {} without including {}", use.name, *header)});
     }
   }
   return violations;

@@ -26,7 +26,7 @@
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/trials/trial_journal.h"
+#include "server/tuner/question/trial_journal.h"
 #include "tests/rpc/kill_study.h"
 
 namespace meshwright {

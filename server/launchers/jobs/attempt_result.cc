@@ -15,6 +15,7 @@
 #include "search_space/base/file_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

@@ -8,8 +8,8 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "server/launchers/jobs/attempt_end.h"
+#include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/trials/attempt_journal.h"
 
 namespace meshwright {
 

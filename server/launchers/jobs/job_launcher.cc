@@ -10,6 +10,7 @@
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/run_limits.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/harness_progress.h"
@@ -47,8 +48,8 @@ JobState StateOf(const OpenAttempt& attempt) {
   std::abort();
 }
 
-// Returns why a run cannot have measured this, or nullopt if it can. A wrong unit gives another
-// answer in none of the next trials either.
+// Returns why a run cannot have measured this, or nullopt if it can. A wrong unit would recur in
+// every trial.
 std::optional<std::string> MetricsMistake(const Ran& run, Seconds least_step) {
   if (const auto mistake = StepTimeMistake(run.step_time, least_step)) {
     return fmt::format("step_time_seconds = {}: check the unit of the job's metrics", *mistake);

@@ -11,8 +11,8 @@
 #include "server/launchers/jobs/attempt_end.h"
 #include "server/launchers/jobs/attempt_result.h"
 #include "server/launchers/jobs/job_engine.h"
+#include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/trials/attempt_journal.h"
 #include "server/tuner/trials/launcher.h"
 
 namespace meshwright {

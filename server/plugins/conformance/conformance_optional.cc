@@ -10,6 +10,7 @@
 #include "server/plugins/conformance/conformance_report.h"
 #include "server/plugins/conformance/conformance_session.h"
 #include "server/plugins/wire/calibration.h"
+#include "server/plugins/wire/model_stub.h"
 #include "server/plugins/wire/question_wire.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"

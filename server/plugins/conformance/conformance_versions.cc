@@ -11,6 +11,7 @@
 #include "server/plugins/conformance/conformance_report.h"
 #include "server/plugins/conformance/conformance_session.h"
 #include "server/plugins/protocol/protocol.h"
+#include "server/plugins/wire/model_stub.h"
 #include "server/plugins/wire/question_wire.h"
 
 namespace meshwright {

@@ -31,10 +31,10 @@
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
+#include "server/tuner/question/trial_journal.h"
 #include "server/tuner/search/baseline.h"
 #include "server/tuner/search/search_plan.h"
 #include "server/tuner/trials/trial_chooser.h"
-#include "server/tuner/trials/trial_journal.h"
 #include "server/tuner/trials/trial_model.h"
 #include "server/tuner/trials/trial_pruning.h"
 #include "server/tuner/trials/trial_ranking.h"
@@ -101,7 +101,8 @@ class TrialStudy {
     AnalyticModel model(ViewOf(problem_), history_);
     result_.applied_defaults = problem_.applied_defaults;
     history_warnings_ = history_.warnings;
-    result_.baseline = BaselineOf(baseline_, problem_, model, result_.applied_defaults);
+    auto baseline = BaselineOf(baseline_, problem_, model, result_.applied_defaults);
+    if (baseline.has_value()) result_.baseline = std::move(baseline->ranked);
     const bool measures_baseline = setup.runs_jobs && result_.baseline.has_value();
     ASSIGN_OR_RETURN(std::vector<RankedPlan> candidates,
                      Candidates(setup.candidates, measures_baseline, model, control));

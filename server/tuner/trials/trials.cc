@@ -59,13 +59,13 @@ class Loop {
   void Resume(const TrialJournal& journal) {
     std::optional<ParallelPlan> first = journal.open;
     if (!journal.ended.empty()) first = journal.ended.front().plan;
-    // The baseline of another version of the program is not this one's either.
+    // Another version of the program may have had another baseline.
     repeats_.interleaves_baseline &= !first.has_value() || CandidateOf(*first) == options_.baseline;
     for (const TriedPlan& tried : journal.ended) Record(CandidateOf(tried.plan), tried);
   }
 
-  // Returns the open trial of an earlier process, if any. What it was chosen from has been learnt
-  // again by now. A baseline that is due comes before it.
+  // Returns the open trial of an earlier process, if any. The outcomes that led to it have been
+  // replayed by now. A baseline that is due comes before it.
   [[nodiscard]] std::optional<Expectation> First() const {
     const bool is_open = options_.journal != nullptr && options_.journal->open.has_value();
     if (is_open && !IsReferenceDue(run_.tried, repeats_)) {

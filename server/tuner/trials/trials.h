@@ -8,9 +8,9 @@
 #include "search_space/base/units.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
+#include "server/tuner/question/trial_journal.h"
 #include "server/tuner/trials/launcher.h"
 #include "server/tuner/trials/trial_chooser.h"
-#include "server/tuner/trials/trial_journal.h"
 
 namespace meshwright {
 

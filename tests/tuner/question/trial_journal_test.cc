@@ -1,4 +1,4 @@
-#include "server/tuner/trials/trial_journal.h"
+#include "server/tuner/question/trial_journal.h"
 
 #include <gtest/gtest.h>
 

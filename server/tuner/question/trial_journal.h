@@ -8,9 +8,9 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
-#include "server/tuner/trials/attempt_journal.h"
 
 namespace meshwright {
 
