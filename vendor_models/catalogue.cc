@@ -16,6 +16,7 @@
 #include "search_space/base/edit_distance.h"
 #include "search_space/base/embedded_file.h"
 #include "search_space/base/file_text.h"
+#include "search_space/base/lower_case.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/chip.h"
 #include "vendor_models/chip_files.h"
@@ -34,10 +35,9 @@ constexpr std::string_view kBrands[] = {"amd",    "ascend", "aws",      "geforce
 // are kept as they are.
 std::string Canonical(std::string_view name) {
   std::string letters;
-  for (const char c : name) {
+  for (const char c : LowerCase(name)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80) letters += c;
-    if (byte < 0x80 && std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+    if (byte >= 0x80 || std::isalnum(byte) != 0) letters += c;
   }
   std::string_view rest = letters;
   for (bool is_cut = true; is_cut;) {

@@ -25,10 +25,6 @@
 namespace meshwright {
 namespace {
 
-bool IsBlank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
 void Append(std::vector<FieldViolation>&& from, std::vector<FieldViolation>& to) {
   to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
 }
@@ -195,6 +191,10 @@ void SetFramework(const std::string& name, v1::TuneRequest& request) {
 
 }  // namespace
 
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   std::ostringstream text;
   if (path == "-") {
@@ -292,13 +292,18 @@ absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
   return is_model_only ? asked.model : resolved.status();
 }
 
-absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {
+absl::StatusOr<Parsed<v1::EvaluateCase>> ReadCase(const std::string& path) {
   const auto text = ReadTextFile(path);
   if (!text.ok()) {
     return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
   }
+  return ParseCase(*text);
+}
+
+absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(const Parsed<v1::EvaluateCase> asked, ReadCase(path));
   QuestionResolver resolver(knowledge);
-  return CheckCase(ParseCase(*text), resolver);
+  return CheckCase(asked, resolver);
 }
 
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {

@@ -78,6 +78,9 @@ struct TuneFlags {
 // after its folder.
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
 
+// Returns true if a text has nothing but blanks and line breaks.
+bool IsBlank(std::string_view text);
+
 // Parses a line of `evaluate --cases` or the file of `export --plan`. A Hugging Face config in
 // "model" is imported. A text that is no JSON object counts as one mistake, named "case".
 Parsed<v1::EvaluateCase> ParseCase(std::string_view json);
@@ -93,6 +96,9 @@ absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
 
 // Reads a file with one case, or stdin for "-". A file that cannot be read is a mistake of the
 // field "plan".
+absl::StatusOr<Parsed<v1::EvaluateCase>> ReadCase(const std::string& path);
+
+// Reads and resolves it.
 absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge);
 
 // Reads the lines of `--history` and skips blank ones. Paths of mistakes start with

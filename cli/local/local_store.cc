@@ -50,8 +50,8 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
 }
 
 // Marks studies whose process is gone as interrupted. Cancelled ones among them leave no trial
-// open, but those with a job are left to whoever can end it. No note is written about `taken_up`,
-// which its caller speaks of.
+// open, but those with a job are left to whoever can end it. No note is written about `taken_up`:
+// the caller reports it.
 absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_view taken_up) {
   const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
   ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,

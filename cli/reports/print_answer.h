@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "absl/status/statusor.h"
 #include "cli/program/program.h"
@@ -13,7 +14,7 @@
 namespace meshwright {
 
 // Returns an answer as a terminal may get it: names and notes in it may be other people's, and logs
-// other programs'. JSON needs it not, because it escapes control characters.
+// other programs'. JSON does not need this, because it escapes control characters.
 template <typename Response>
 Response ForTerminal(Response response) {
   CleanTexts(response);
@@ -28,7 +29,7 @@ inline ReportNotes NotesForTerminal(bool is_verbose) {
 // Prints a message as JSON, or as `text` shows it to people, or the error; returns the exit code.
 template <typename Response>
 int Print(const absl::StatusOr<Response>& response, OutputForm output,
-          std::string (*text)(const Response&)) {
+          std::string (*text)(const std::type_identity_t<Response>&)) {
   if (!response.ok()) return Fail(response.status(), output);
   PrintData(output == OutputForm::kJson ? PrintJson(*response, {.multiline = true}) + "\n"
                                         : text(ForTerminal(*response)));

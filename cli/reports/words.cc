@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "search_space/base/all_equal.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
@@ -21,11 +22,6 @@ std::string ThreeDigits(double value) {
   const double size = std::abs(value);
   const int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f}", value, decimals);
-}
-
-template <typename Counts>
-bool AllEqual(const Counts& counts) {
-  return std::all_of(counts.begin(), counts.end(), [&](int n) { return n == *counts.begin(); });
 }
 
 // Returns "13x4+3x3" for 13 stages of 4 and then 3 of 3.
@@ -85,7 +81,7 @@ void AddSizes(const v1::Plan& plan, std::vector<std::string>& words) {
 // Later fields of the message have no words of their own.
 constexpr int kLastFieldWithWords = v1::Plan::kWholeWeightsRatioFieldNumber;
 
-// Returns the words of a field that has none of its own: its name and its value.
+// Formats a field without special wording as its name and its value.
 std::string FieldWords(const v1::Plan& plan, const google::protobuf::FieldDescriptor& field) {
   using google::protobuf::FieldDescriptor;
   std::string name = field.name();

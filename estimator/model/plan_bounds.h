@@ -11,8 +11,8 @@
 
 namespace meshwright {
 
-// Lower bounds that hold for all plans that share some dimensions with a given one: what a search
-// cuts by. Each returns a value that AnalyticModel::Quick of none of these plans undercuts.
+// Lower bounds for pruning: they hold for all plans that share some dimensions with a given one.
+// AnalyticModel::Quick returns at least as much for each of these plans.
 class PlanBounds {
  public:
   // The bounds use what `model` has priced, and add to it; it outlives them.

@@ -310,8 +310,8 @@ void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was
   }
 }
 
-// Writes in one call, so that it takes one sync. The answer is kept even if what explains it cannot
-// be.
+// Writes in one call, so that it takes one sync. The answer is kept even if its calibration cannot
+// be stored.
 absl::StatusOr<StudyRecord> Engine::State::Record(
     const StudyRecord& record, const std::optional<CalibrationRecord>& calibration,
     const StudyEnding& ending) const {

@@ -23,8 +23,8 @@ struct MeasuredRow {
   absl::Status refusal = {};           // says why the row is absent
 };
 
-// Decides which of a store's measurements teach: the only place that does, so that whatever is
-// learnt from a history and whatever is said about it count the same runs. A measurement is refused
+// Selects the measurements of a store that calibration may use. Nothing else does, so that answers
+// and reports about a history count the same runs. A measurement is refused
 // if this program cannot read it, if today's facts refuse its plan or question, or if it claims
 // more than the devices' peak allows. Resolves each question once. For one thread; the referents
 // outlive it.

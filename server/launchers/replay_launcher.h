@@ -14,9 +14,10 @@
 
 namespace meshwright {
 
-// Replays measured results in place of a cluster: a plan's trial ends at once as its rows say. If a
-// plan has several rows, the median time and peak memory of those that ran count; if most of them
-// did not run, it fails, out of memory if one of them did. The occupied time is that of TrialTime.
+// Replays measured results in place of a cluster: a plan's trial ends at once with the outcome of
+// its rows. If a plan has several rows, the median time and peak memory of those that ran count; if
+// most of them did not run, it fails, out of memory if one of them did. The occupied time is that
+// of TrialTime.
 class ReplayLauncher final : public Launcher {
  public:
   // Takes the rows of a study with replayed trials.

@@ -17,8 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// While a poison plan is searched for, a model that answered before gets so many times its slowest
-// answer for each part, instead of the whole deadline.
+// While a poison plan is searched for, a model that has answered before gets, for each part, this
+// multiple of its slowest answer so far instead of the whole deadline.
 constexpr int kPatience = 20;
 constexpr milliseconds kLeastPatience(1'000);
 constexpr int kMostIsolated = 8;  // plans per batch; after them the rest is not asked
@@ -32,11 +32,6 @@ std::string TextOf(const absl::Status& status) {
 }
 
 // Returns true if the model itself refused the question: it lives, and would refuse again.
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
-         absl::IsFailedPrecondition(status);
-}
-
 PlanFigures NotAskedAfter(int failed) {
   return {.verdict = PlanVerdict::kError,
           .reason = fmt::format("the model failed on {} other plans of the batch", failed)};

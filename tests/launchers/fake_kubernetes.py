@@ -11,12 +11,12 @@ says what goes wrong:
     faults  [{method, path, status, message, times, hold, apply, close}]: answers to the first requests whose path
             holds `path`; with hold there is none until the client closes the connection, with apply the request
             is carried out all the same, with close the connection is cut
-    pods    {"0": {place, start, after, status, keep}}: for the pod with that number (or "all"): if it finds a
-            node and begins, and a status that it gets `after` so many seconds; its process is killed unless keep
-    kueue   {admit_after, most_nodes, preempt_after}: Kueue, in seconds after the creation of a job
+    pods    {"0": {place, start, status, keep}}: for the pod with that number (or "all"): if it finds a node and
+            begins, and a status that it gets once it has begun; its process is then killed unless keep
+    kueue   {admit, most_nodes, preempt}: Kueue: if it admits jobs (true) and then preempts them (false)
     stuck   pods of deleted jobs never end
 
-It prints its URL, and ends with everything that it started when its standard input is closed.
+PATCH /script changes it while the server runs. It prints its URL, and ends with everything that it started when its standard input is closed.
 """
 import copy
 import json
@@ -171,7 +171,7 @@ def tick_pod(pod, extra):
             pod["status"].update(phase="Running", containerStatuses=[{"name": "main", "state": {"running": {}}}])
         return
     lived = time.monotonic() - process.begin
-    if "after" in acts and lived >= acts["after"]:
+    if "status" in acts:
         merge(pod["status"], acts["status"])
         if not acts.get("keep", False):
             process.kill()
@@ -323,15 +323,14 @@ def tick_kueue(key, job):
     workload = workloads.setdefault("job-" + uid, {"metadata": {"labels": {"kueue.x-k8s.io/job-uid": uid}}})
     workers = job["spec"].get("mpiReplicaSpecs", {}).get("Worker", {})
     nodes = workers.get("replicas", len(KINDS[key][1](job["metadata"]["name"], job["spec"])))
-    age = time.monotonic() - float(job["metadata"]["annotations"]["begin"])
     if nodes > acts.get("most_nodes", 1000):
         set_condition(workload, "QuotaReserved", "False", "Pending",
                       "couldn't assign flavors to pod set main: insufficient quota for example.com/gpu in flavor "
                       f"default, request > maximum capacity ({nodes} > {acts['most_nodes']})")
-    elif age >= acts.get("preempt_after", 1e9):
+    elif acts.get("preempt", False):
         suspension(job)["suspend"] = True
         set_condition(workload, "Evicted", "True", "Preempted", "Preempted to accommodate a workload")
-    elif age >= acts.get("admit_after", 0):
+    elif acts.get("admit", True):
         suspension(job)["suspend"] = False
         set_condition(workload, "QuotaReserved", "True", "QuotaReserved")
         set_condition(workload, "Admitted", "True", "Admitted")
@@ -415,6 +414,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(200, requests)
         if url.path == "/rounds":  # how often the controllers have run
             return self.answer(200, rounds)
+        if url.path == "/script":
+            with lock:
+                merge(script, json.loads(body))
+            return self.answer(200, script)
         requests.append([self.command, url.path])
         if "token" in script and self.headers.get("Authorization") != "Bearer " + script["token"]:
             return self.refuse(401, "Unauthorized", "Unauthorized")
@@ -469,7 +472,6 @@ class Handler(BaseHTTPRequestHandler):
         if not is_valid(content):
             return self.refuse(422, f'{plural} "{name}" is invalid', "Invalid")
         content["metadata"].update(uid=str(uuid.uuid4()), creationTimestamp=now())
-        content["metadata"].setdefault("annotations", {})["begin"] = str(time.monotonic())
         things[name] = content
         return self.answer(201, content)
 

@@ -222,20 +222,20 @@ const PodCase kPodCases[] = {
         {"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}}}]}})",
      JobEndKind::kRefused, "CreateContainerConfigError: secret \"x\" not found"},
     {"OutOfMemory",
-     R"({"after": 0.2, "status": {"phase": "Failed", "containerStatuses": [{"state": {"terminated":
+     R"({"status": {"phase": "Failed", "containerStatuses": [{"state": {"terminated":
         {"exitCode": 137, "reason": "OOMKilled"}}}]}})",
      JobEndKind::kOutOfMemory, "OOMKilled"},
     {"Evicted",
-     R"({"after": 0.2, "status": {"phase": "Failed", "reason": "Evicted",
+     R"({"status": {"phase": "Failed", "reason": "Evicted",
         "message": "The node was low on resource: memory."}})",
      JobEndKind::kNodeFailure, "Evicted: The node was low on resource: memory."},
     {"Preempted",
-     R"({"after": 0.2, "status": {"phase": "Failed", "conditions": [{"type": "DisruptionTarget",
+     R"({"status": {"phase": "Failed", "conditions": [{"type": "DisruptionTarget",
         "status": "True", "reason": "PreemptionByScheduler", "message": "preempted"}]}})",
      JobEndKind::kPreempted, "PreemptionByScheduler: preempted"},
     // Its pod cannot end, because nobody is there to report it.
     {"NodeLost",
-     R"({"after": 0.2, "keep": true, "status": {"conditions": [{"type": "DisruptionTarget",
+     R"({"keep": true, "status": {"conditions": [{"type": "DisruptionTarget",
         "status": "True", "reason": "DeletionByTaintManager", "message": "node n1 is gone"}]}})",
      JobEndKind::kNodeFailure, "DeletionByTaintManager: node n1 is gone"},
 };
@@ -290,13 +290,16 @@ TEST_P(KubernetesFaultTest, CancelOfWhatHasEndedLeavesIt) {
 }
 
 TEST_P(KubernetesFaultTest, PodsThatNeverGo) {
-  options_.deletion_limit = Seconds(1);
+  options_.deletion_limit = Seconds(600);
   Use(R"({"stuck": true})");
   const JobSpec spec = Script("sleep 600");
   ASSERT_TRUE(engine_->Submit(spec).ok());
   Until(JobState::kRunning, spec);
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(UntilReason("is being deleted", spec).state, JobState::kRunning);
+  options_.deletion_limit = Seconds(1e-3);  // another process waits no longer
+  Open();
+  EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   const JobStatus status = Until(JobState::kEnded, spec);
   EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_THAT(status.reason, HasSubstr("still exist"));
@@ -304,18 +307,23 @@ TEST_P(KubernetesFaultTest, PodsThatNeverGo) {
 
 TEST_P(KubernetesFaultTest, WaitsForKueue) {
   options_.queue = "gpus";
-  Use(R"({"kueue": {"admit_after": 2}})");
+  Use(R"({"kueue": {"admit": false}})");
   const JobSpec spec = Script("exit 3");
   ASSERT_TRUE(engine_->Submit(spec).ok());
   EXPECT_EQ(UntilReason("insufficient unused quota", spec).state, JobState::kPending);
+  EXPECT_THAT(Ask("PATCH", "/script", R"({"kueue": {"admit": true}})"), HasSubstr("admit"));
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.exit_code = 3}));
 }
 
 TEST_P(KubernetesFaultTest, PreemptedByKueue) {
   options_.queue = "gpus";
   options_.hopeless_limit = Seconds(600);  // it would begin again before
-  Use(R"({"kueue": {"preempt_after": 0.5}})");
-  const JobStatus status = Run(Script("sleep 600"));
+  Use(R"({"kueue": {}})");
+  const JobSpec spec = Script("sleep 600");
+  ASSERT_TRUE(engine_->Submit(spec).ok());
+  Until(JobState::kRunning, spec);
+  EXPECT_THAT(Ask("PATCH", "/script", R"({"kueue": {"preempt": true}})"), HasSubstr("preempt"));
+  const JobStatus status = Until(JobState::kEnded, spec);
   EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kPreempted}));
   EXPECT_EQ(status.reason, "Preempted: Preempted to accommodate a workload");
 }

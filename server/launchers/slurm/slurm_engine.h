@@ -22,8 +22,8 @@ struct SlurmEngineOptions {
   Seconds hopeless_limit = Seconds(30);
 };
 
-// Runs jobs through Slurm's commands sbatch, squeue, sacct and scancel. A job is found by its name,
-// the attempt's id, which its comment holds too; Slurm uses its own ids again. It works without
+// Runs jobs through Slurm's commands sbatch, squeue, sacct and scancel. Slurm reuses job ids, so
+// jobs are found by name: the attempt's id, which the comment holds too. It works without
 // accounting: finished jobs that squeue has forgotten (MinJobAge) are then looked up in the file of
 // completed jobs, and are unknown if a site keeps none.
 class SlurmEngine final : public JobEngine {

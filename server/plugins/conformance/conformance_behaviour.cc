@@ -15,6 +15,7 @@
 #include "server/plugins/conformance/conformance_report.h"
 #include "server/plugins/conformance/conformance_session.h"
 #include "server/plugins/protocol/protocol.h"
+#include "server/plugins/wire/declared.h"
 #include "server/plugins/wire/question_wire.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
@@ -145,11 +146,6 @@ Finding CheckBadRow(ConformanceSession& session, std::int64_t context, const std
     }
   }
   return Passed();
-}
-
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
-         absl::IsFailedPrecondition(status);
 }
 
 // Checks a question that must be refused, or answered with nothing that is OK.

@@ -118,8 +118,8 @@ std::int64_t ProcessesBesides() {
   return std::ranges::count_if(NumbersIn("/proc"), [&](int pid) { return pid != self; });
 }
 
-// Waits until the program ends and returns its exit code. An rlimit would count the processes of
-// the server's user as well, and none of root's.
+// Waits until the program ends and returns its exit code. RLIMIT_NPROC would count the user's other
+// processes as well, and does not bind root.
 int Watch(pid_t program, std::optional<std::int64_t> most_processes) {
   sigset_t signals;
   sigemptyset(&signals);

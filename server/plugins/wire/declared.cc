@@ -46,4 +46,9 @@ std::vector<std::string> Undeclared(const ModelInfo& model, const Problem& probl
   return missing;
 }
 
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
 }  // namespace meshwright

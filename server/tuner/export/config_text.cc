@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "search_space/base/lower_case.h"
+
 namespace meshwright {
 namespace {
 
@@ -27,10 +29,7 @@ std::string ListText(const Json& list, std::string (*scalar)(const Json&)) {
 bool IsPlainYaml(std::string_view text) {
   constexpr std::array<std::string_view, 10> kWords = {"true", "false", "yes", "no", "on",
                                                        "off",  "null",  "y",   "n",  "none"};
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
+  const std::string lower = LowerCase(text);
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto is_plain = [&](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' ||

@@ -8,6 +8,7 @@
 
 #include "estimator/layer/layer_split.h"
 #include "estimator/legality/legality.h"
+#include "search_space/base/all_equal.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/flag_list.h"
@@ -19,10 +20,6 @@ namespace {
 
 // The version that brought --pipeline-model-parallel-layout.
 constexpr std::string_view kFirstWithLayouts = "0.13";
-
-bool AllEqual(std::span<const int> counts) {
-  return std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
-}
 
 // Returns the layout "Et*3|t*4|...|t*3mL": embedding, decoder layers, multi-token prediction and
 // loss of each virtual stage in the model's order (PipelineParallelLayerLayout in

@@ -6,6 +6,7 @@
 
 #include "estimator/legality/recompute_form.h"
 #include "estimator/terms/sharding.h"
+#include "search_space/base/all_equal.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
@@ -54,10 +55,6 @@ constexpr Expressible kExpressible = {.framework = "MindSpeed",
                                       .mlps = kMlps,
                                       .layer_norm = true,
                                       .experts = true};
-
-bool AllEqual(const std::vector<int>& counts) {
-  return std::ranges::count(counts, counts.front()) == std::ssize(counts);
-}
 
 void AddTensor(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   flags.Add("--tensor-model-parallel-size", plan.tensor_parallel);

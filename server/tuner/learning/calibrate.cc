@@ -298,9 +298,9 @@ void ForgetFailuresThatProveNothing(const std::vector<FailedRun>& own, std::vect
 }
 
 // Moves the memory model by the job's own runs that ran out of memory without saying how much they
-// needed: the factor is drawn anew from what is known of it, above what the failures prove. A
-// failure that is too far from the model is another's fault (another process on the device, a leak)
-// and only rules out plans of its size.
+// needed: the factor's distribution is cut off below what each failure implies. A failure that is
+// too far from the model is another's fault (another process on the device, a leak) and only rules
+// out plans of its size.
 void LearnFromFailures(const Evidence& evidence, Calibration& calibration) {
   const ResidualPrior& prior = kMemoryPrior;
   Normal belief = {.mean = JobLogFactor(calibration.memory),

@@ -13,8 +13,8 @@
 
 namespace meshwright {
 
-// A request of a study, and everything in it that depends on its question, resolved once. What
-// answers the request takes this type and resolves none of it again.
+// A request of a study, and everything in it that depends on its question, resolved once. Later
+// code takes this type and resolves nothing.
 struct ResolvedStudy {
   StudyRequest request = {};
   Problem problem = {};                       // problem of `request.question`, with one pool

@@ -231,7 +231,7 @@ std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion&
     warnings.push_back(BoundWarning(found, version));
   }
   if (!found.failure.ok()) {
-    warnings.push_back(fmt::format("cost model {} could not be asked any more after {} plans: {}",
+    warnings.push_back(fmt::format("cost model {} stopped answering after {} plans: {}",
                                    version.name, found.found.summary.evaluated_count,
                                    std::string(found.failure.message())));
   }

@@ -15,16 +15,17 @@ namespace meshwright {
 // on what is offloaded to the host and on which weights are not sharded.
 bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b);
 
-// Returns true if two plans follow the same idea: they have the same tensor, pipeline and context
-// parallelism and micro-batch.
+// Returns true if two plans follow the same idea: they have the same tensor and pipeline
+// parallelism, and a device has as many tokens of a micro-batch, whether context parallelism or a
+// smaller micro-batch splits them.
 bool AreOneKind(const ParallelPlan& a, const ParallelPlan& b);
 
 // The plans that a search keeps.
 struct KeepOptions {
   std::size_t plan_count = 5;  // number of the best plans, no two of which are alike
   bool (*are_alike)(const ParallelPlan&, const ParallelPlan&) = &AreOneChoice;
-  // Besides, up to `close_limit` plans that take at most so many times as long as the best one,
-  // whether they are alike or not. 1: none.
+  // Also keeps up to `close_limit` plans that take at most this many times as long as the best one,
+  // alike or not; 1 keeps none.
   double close_ratio = 1;
   std::size_t close_limit = 10'000;
 };
@@ -39,8 +40,7 @@ class BestPlans {
   void Offer(const RecomputeChoice& choice);
   void OfferNearest(const OversizedPlan& plan);
   void Merge(const BestPlans& other);
-  // Takes over the best of `other`, by which this one then knows what is of no use, but not those
-  // that are close to them.
+  // Takes over only the best plans of `other`, which lowers SlowestUseful, not those close to them.
   void MergeBest(const BestPlans& other);
 
   // Returns the time above which a further plan cannot be kept.

@@ -10,8 +10,8 @@
 #include "estimator/layer/layer_split.h"
 #include "estimator/learning/calibration.h"
 #include "estimator/legality/legality.h"
-#include "estimator/legality/legality_rule.h"
 #include "estimator/model/forward_flops.h"
+#include "estimator/problem/legality_rule.h"
 #include "estimator/terms/matmul.h"
 #include "pruner/rules/history.h"
 #include "search_space/base/status.h"
@@ -68,8 +68,7 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
   if (plan.optimizer_offload_ratio > 0) {
     estimate.warnings.emplace_back(
         "optimizer offload is timed by the rate and the link of the host (cluster.pools[].host); "
-        "what "
-        "is not stated of them is assumed");
+        "unstated values are assumed");
   }
   if (plan.activation_offload_ratio > 0) {
     const Bytes offloaded = LargestOffload(plan, estimate, model);

@@ -12,9 +12,8 @@ namespace meshwright {
 // seen. Returns OK if the search was not stopped.
 absl::Status StopStatus(StopCause cause, std::string_view seen);
 
-// Returns the error of work that is of no use unless its search is complete: CANCELLED, or
-// DEADLINE_EXCEEDED: "the deadline is too short `for_what`". Returns OK if neither ended the
-// search.
+// Returns the error of work that needs a complete search: CANCELLED, or DEADLINE_EXCEEDED: "the
+// deadline is too short `for_what`". Returns OK if neither ended the search.
 absl::Status CutStatus(StopCause cause, std::string_view for_what);
 
 }  // namespace meshwright

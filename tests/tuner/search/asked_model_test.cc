@@ -219,7 +219,7 @@ TEST(AskedModelTest, WhatWasAnsweredBeforeAFailureStands) {
   ASSERT_FALSE(asked.plans.empty());
   EXPECT_FALSE(asked.search.complete);
   EXPECT_FALSE(asked.plans.front().estimate.cost_model->is_fallback);
-  EXPECT_THAT(asked.warnings, Contains(HasSubstr("could not be asked any more")));
+  EXPECT_THAT(asked.warnings, Contains(HasSubstr("stopped answering")));
 }
 
 TEST(AskedModelTest, ALimitIsKept) {
