@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
 #include "cli/local/local_store.h"
 #include "cli/program/program.h"
@@ -209,7 +210,7 @@ int RunCompare(const CompareOptions& options, const GlobalFlags& flags) {
   const auto comparison = Compare(options, flags);
   if (!comparison.ok()) return Fail(comparison.status(), flags.output);
   PrintData(flags.output == OutputForm::kTable
-                ? ComparisonReport(ForTerminal(*comparison))
+                ? ComparisonReport(ForTerminal(*comparison), StdoutColumns())
                 : PrintJson(*comparison, {.multiline = true}) + "\n");
   return kExitDone;
 }

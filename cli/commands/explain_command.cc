@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/local_models.h"
@@ -50,8 +51,9 @@ absl::StatusOr<v1::ExplainPlanResponse> AskFor(const TuneFlags& question,
 int RunExplain(const TuneFlags& question, const GlobalFlags& flags) {
   const auto answer = AskFor(question, flags);
   if (!answer.ok()) return Fail(answer.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable ? ExplainReport(ForTerminal(*answer))
-                                               : PrintJson(*answer, {.multiline = true}) + "\n");
+  PrintData(flags.output == OutputForm::kTable
+                ? ExplainReport(ForTerminal(*answer), StdoutColumns())
+                : PrintJson(*answer, {.multiline = true}) + "\n");
   return kExitDone;
 }
 

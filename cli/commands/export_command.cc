@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/study_command.h"
 #include "cli/input/input_files.h"
 #include "cli/program/program.h"
@@ -67,18 +69,35 @@ absl::StatusOr<v1::EvaluateCase> CaseOf(const v1::GetStudyResponse& study, int r
   return asked;
 }
 
-absl::StatusOr<ResolvedCase> ReadAsked(const ExportOptions& options, const Knowledge& knowledge,
-                                       const GlobalFlags& flags) {
-  if (options.study.empty()) return ReadCaseFile(options.plan, knowledge);
+absl::StatusOr<Parsed<v1::EvaluateCase>> ReadAsked(const ExportOptions& options,
+                                                   const GlobalFlags& flags) {
+  if (options.study.empty()) return ReadCase(options.plan);
   ASSIGN_OR_RETURN(const v1::GetStudyResponse study, GetStudy(options.study, flags));
-  ASSIGN_OR_RETURN(const v1::EvaluateCase asked, CaseOf(study, options.rank));
+  Parsed<v1::EvaluateCase> asked;
+  ASSIGN_OR_RETURN(asked.message, CaseOf(study, options.rank));
+  return asked;
+}
+
+// Resolves the case as one of the framework that it is exported for, so that what is not stated
+// takes that framework's defaults and is held to its rules.
+absl::StatusOr<ResolvedCase> Resolve(Parsed<v1::EvaluateCase> asked, const std::string& framework,
+                                     const Knowledge& knowledge) {
+  const std::string_view profile = ProfileOfExport(framework);
+  const std::string& stated = asked.message.workload().framework().name();
+  if (!profile.empty() && profile != stated) {
+    v1::Framework named;
+    named.set_name(std::string(profile));
+    *asked.message.mutable_workload()->mutable_framework() = named;
+  }
   QuestionResolver resolver(knowledge);
-  return FromWire(asked, resolver);
+  return CheckCase(asked, resolver);
 }
 
 absl::StatusOr<ExportedPlan> Export(const ExportOptions& options, const GlobalFlags& flags) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const ResolvedCase asked, ReadAsked(options, knowledge, flags));
+  ASSIGN_OR_RETURN(Parsed<v1::EvaluateCase> stated, ReadAsked(options, flags));
+  ASSIGN_OR_RETURN(const ResolvedCase asked,
+                   Resolve(std::move(stated), options.framework, knowledge));
   const std::string framework =
       options.framework.empty() ? asked.problem->workload.framework_name : options.framework;
   const ParallelPlan& plan = asked.plan.plan;

@@ -113,7 +113,7 @@ int RunSweepCommand(const TuneFlags& question, const SweepFlags& sweep, const Gl
   const auto answer = AskFor(question, sweep, flags);
   if (!answer.ok()) return Fail(answer.status(), flags.output);
   PrintData(flags.output == OutputForm::kTable
-                ? SweepReport(ForTerminal(*answer), sweep.device_hour_price)
+                ? SweepReport(ForTerminal(*answer), sweep.device_hour_price, StdoutColumns())
                 : PrintJson(*answer, {.multiline = true}) + "\n");
   return kExitDone;
 }

@@ -10,6 +10,7 @@
 #include "cli/reports/learnt_lines.h"
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
 
 namespace meshwright {
 namespace {
@@ -57,7 +58,8 @@ std::string DifferenceTable(const google::protobuf::Map<std::string, Value>& fir
   return rows.empty() ? "  no term differs\n" : table.Text("  ");
 }
 
-std::string Verdict(const v1::PlanComparison& comparison) {
+// Says which plan is faster and how sure that is, a sentence a line.
+std::string Verdict(const v1::PlanComparison& comparison, int columns) {
   const v1::Estimate& first = comparison.first();
   const v1::Estimate& second = comparison.second();
   const double difference = comparison.step_time_difference_seconds();
@@ -73,24 +75,30 @@ std::string Verdict(const v1::PlanComparison& comparison) {
   const bool overlap = fast.step_time_high_seconds() >= slow.step_time_low_seconds();
   if (comparison.has_first_is_faster_probability_ratio()) {
     const double probability = comparison.first_is_faster_probability_ratio();
-    text += fmt::format("If both run, it is the faster one with a probability of {}{}\n",
-                        ProbabilityText(second_is_faster ? 1 - probability : probability),
-                        overlap ? ", although their 80 % intervals overlap: errors that both "
-                                  "estimates share cancel."
-                                : ".");
+    text += Wrapped(fmt::format("If both run, it is the faster one with a probability of {}{}",
+                                ProbabilityText(second_is_faster ? 1 - probability : probability),
+                                overlap ? ", although their 80 % intervals overlap: errors that "
+                                          "both estimates share cancel."
+                                        : "."),
+                    columns);
   } else if (overlap) {
-    text +=
+    text += Wrapped(
         "Their 80 % intervals overlap, but errors that both share cancel, so the order is more "
-        "certain than that suggests.\n";
+        "certain than that suggests.",
+        columns);
   }
   return text;
 }
 
-std::string MemoryLine(const char* name, const v1::Estimate& estimate) {
-  return fmt::format(
-      "  {}: peak {} GiB, in use {} GiB of {} GiB, {}\n", name,
-      GibText(estimate.peak_memory_bytes()), GibText(estimate.reserved_memory_bytes()),
-      GibText(estimate.memory_capacity_bytes()), estimate.fits() ? "fits" : "does not fit");
+std::string MemoryLine(const char* name, const v1::Estimate& estimate, int columns) {
+  const std::string fits =
+      estimate.fits() ? fmt::format("fits ({})", ProbabilityText(estimate.fit_probability_ratio()))
+                      : "does not fit";
+  return Wrapped(
+      fmt::format("{}: peak {} GiB, in use {} GiB of {} GiB, {}", name,
+                  GibText(estimate.peak_memory_bytes()), GibText(estimate.reserved_memory_bytes()),
+                  GibText(estimate.memory_capacity_bytes()), fits),
+      columns, kIndent, std::string(kIndent) + kIndent);
 }
 
 // Says what measured runs have changed, only once if both estimates rest on the same runs.
@@ -122,10 +130,10 @@ v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimat
   return comparison;
 }
 
-std::string ComparisonReport(const v1::PlanComparison& comparison) {
+std::string ComparisonReport(const v1::PlanComparison& comparison, int columns) {
   const v1::Estimate& first = comparison.first();
   const v1::Estimate& second = comparison.second();
-  return Verdict(comparison) + "\nStep time\n" +
+  return Verdict(comparison, columns) + "\nStep time\n" +
          DifferenceTable(first.breakdown_seconds(), second.breakdown_seconds(),
                          comparison.breakdown_difference_seconds(), SecondsText) +
          "\nMemory of the busiest device\n" +
@@ -133,7 +141,8 @@ std::string ComparisonReport(const v1::PlanComparison& comparison) {
              first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
              comparison.memory_difference_bytes(),
              [](double bytes) { return GibText(static_cast<std::int64_t>(bytes)) + " GiB"; }) +
-         MemoryLine("first", first) + MemoryLine("second", second) + LearntReport(first, second);
+         MemoryLine("first", first, columns) + MemoryLine("second", second, columns) +
+         LearntReport(first, second);
 }
 
 }  // namespace meshwright

@@ -10,7 +10,8 @@ namespace meshwright {
 v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second);
 
 // Shows people which plan is faster and by how much, the terms that differ with the largest
-// difference first, the memory of both, and if their intervals overlap.
-std::string ComparisonReport(const v1::PlanComparison& comparison);
+// difference first, the memory of both, and if their intervals overlap. Sentences are broken at
+// `columns`.
+std::string ComparisonReport(const v1::PlanComparison& comparison, int columns);
 
 }  // namespace meshwright

@@ -9,6 +9,7 @@
 #include "cli/reports/table.h"
 #include "cli/reports/tune_report.h"
 #include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
 
 namespace meshwright {
 namespace {
@@ -17,7 +18,7 @@ std::string Change(double now, double before) {
   return fmt::format("{:+.2f} %", 100 * (now / before - 1));
 }
 
-std::string SensitivityTable(const v1::ExplainPlanResponse& explanation) {
+std::string SensitivityTable(const v1::ExplainPlanResponse& explanation, int columns) {
   Table table({{.title = "resource"},
                {.title = "change", .align = Align::kRight},
                {.title = "this plan's step", .align = Align::kRight},
@@ -33,12 +34,12 @@ std::string SensitivityTable(const v1::ExplainPlanResponse& explanation) {
                                   : "does not fit",
                   row.has_best()
                       ? Change(row.best().estimate().step_time_seconds(), best.step_time_seconds())
-                      : "nothing fits",
+                      : "none is sure to fit",
                   is_same          ? "the same"
                   : row.has_best() ? PlanWords(row.best().plan())
                                    : "-"});
   }
-  return table.Text("  ");
+  return table.Text(kIndent, columns);
 }
 
 // Says which vendor's model made the times, if one did, and what it says of them.
@@ -52,58 +53,84 @@ std::string ModelText(const v1::ExplainPlanResponse& explanation) {
   return text;
 }
 
+// Says how the explained plan compares with the one to launch and with the fastest.
+std::string Verdict(const v1::ExplainPlanResponse& explanation) {
+  const v1::RankedPlan& plan = explanation.plan();
+  const auto with = [](const v1::Estimate& estimate) {
+    return fmt::format("{} a step, and fits with a probability of {}",
+                       SecondsText(estimate.step_time_seconds()),
+                       ProbabilityText(estimate.fit_probability_ratio()));
+  };
+  std::string text = fmt::format("It takes {}.", with(plan.estimate()));
+  const bool is_launched = plan.plan_digest() == explanation.launch().plan_digest();
+  if (is_launched) {
+    text +=
+        explanation.recommendation() == "keep_yours" ? " Keep it. " : " It is the one to launch. ";
+    text += explanation.reason();
+  } else {
+    text += fmt::format(" The plan to launch is {}: {}.", PlanWords(explanation.launch().plan()),
+                        with(explanation.launch().estimate()));
+  }
+  const std::string& fastest = explanation.best().plan_digest();
+  if (fastest == plan.plan_digest() || fastest == explanation.launch().plan_digest()) return text;
+  return text + fmt::format(" The fastest plan that is as sure to fit is {}: {}.",
+                            PlanWords(explanation.best().plan()),
+                            with(explanation.best().estimate()));
+}
+
 }  // namespace
 
-std::string ExplainReport(const v1::ExplainPlanResponse& explanation) {
+std::string ExplainReport(const v1::ExplainPlanResponse& explanation, int columns) {
   const v1::RankedPlan& plan = explanation.plan();
-  const bool is_best = plan.plan_digest() == explanation.best().plan_digest();
-  std::string text = fmt::format("{}\n", PlanWords(plan.plan()));
-  text += is_best ? fmt::format("is the best plan that was found: {} a step.\n",
-                                SecondsText(plan.estimate().step_time_seconds()))
-                  : fmt::format("takes {} a step; the best is {}\n",
-                                SecondsText(plan.estimate().step_time_seconds()),
-                                PlanWords(explanation.best().plan()));
-  if (!is_best) {
+  std::string text =
+      Wrapped(PlanWords(plan.plan()), columns) + Wrapped(Verdict(explanation), columns);
+  if (plan.plan_digest() != explanation.best().plan_digest()) {
+    text += "\nThe fastest plan (first) and this plan (second)\n";
     text +=
-        "\n" + ComparisonReport(CompareEstimates(explanation.best().estimate(), plan.estimate()));
+        ComparisonReport(CompareEstimates(explanation.best().estimate(), plan.estimate()), columns);
   }
   text += "\nTerms of its step time, and memory of its busiest device\n";
   text += BreakdownReport(plan.estimate());
   text += ModelText(explanation);
   if (explanation.sensitivities_size() > 0) {
-    text += fmt::format("\nHow 10 % more or less of a resource would change the step{}\n",
-                        explanation.binding_resource().empty()
-                            ? ""
-                            : "; the most is gained with more " + explanation.binding_resource());
-    text += SensitivityTable(explanation);
+    std::string heading = "How 10 % more or less of a resource would change the step";
+    if (!explanation.binding_resource().empty()) {
+      heading += "; the most is gained with more " + explanation.binding_resource();
+    }
+    text += "\n" + Wrapped(heading, columns) + SensitivityTable(explanation, columns);
   }
   if (explanation.near_misses_size() > 0) text += "\nPlans that lost, and why\n";
   for (const v1::NearMiss& miss : explanation.near_misses()) {
-    text += fmt::format("  {}\n    {}\n", PlanWords(miss.plan().plan()), miss.reason());
+    const std::string inner = std::string(kIndent) + kIndent;
+    text += Wrapped(PlanWords(miss.plan().plan()), columns, kIndent, inner);
+    text += Wrapped(miss.reason(), columns, inner, inner);
   }
   if (explanation.has_calibration()) {
     text += "\nLearnt from measured runs\n" + LearntLines(explanation.calibration());
   }
+  if (explanation.warnings_size() > 0) text += "\n";
   for (const std::string& warning : explanation.warnings()) {
-    text += fmt::format("\nwarning: {}", warning);
+    text += Wrapped("warning: " + warning, columns, "", kIndent);
   }
-  return explanation.warnings_size() > 0 ? text + "\n" : text;
+  return text;
 }
 
-std::string SweepReport(const v1::SweepResponse& sweep, std::optional<double> device_hour_price) {
+std::string SweepReport(const v1::SweepResponse& sweep, std::optional<double> device_hour_price,
+                        int columns) {
   Table table({{.title = "devices", .align = Align::kRight},
                {.title = "memory left", .align = Align::kRight},
                {.title = "step time", .align = Align::kRight},
                {.title = "tokens/s", .align = Align::kRight},
                {.title = device_hour_price ? "price of 1e6 tokens" : "device-s of 1e6 tokens",
                 .align = Align::kRight},
+               {.title = "fits", .align = Align::kRight},
                {.title = "front"},
                {.title = "plan"}});
   for (const v1::SweepPoint& point : sweep.points()) {
     const std::string devices = CountText(point.device_count());
     const std::string free = PercentText(point.free_memory_ratio());
     if (!point.has_best()) {
-      table.AddRow({devices, free, "-", "-", "-", "", "nothing fits"});
+      table.AddRow({devices, free, "-", "-", "-", "-", "", "nothing fits"});
       continue;
     }
     const v1::Estimate& estimate = point.best().estimate();
@@ -114,12 +141,15 @@ std::string SweepReport(const v1::SweepResponse& sweep, std::optional<double> de
                   device_hour_price
                       ? fmt::format("{:.4g}", device_seconds / 3600 * *device_hour_price)
                       : fmt::format("{:.4g}", device_seconds),
-                  point.is_on_front() ? "*" : "", PlanWords(point.best().plan())});
+                  ProbabilityText(estimate.fit_probability_ratio()), point.is_on_front() ? "*" : "",
+                  PlanWords(point.best().plan())});
   }
   const auto found = std::ranges::find_if(sweep.points(), &v1::SweepPoint::has_best);
   std::string text = found == sweep.points().end() ? "" : CostModelLine(found->best().estimate());
-  text += table.Text("");
-  for (const std::string& warning : sweep.warnings()) text += "warning: " + warning + "\n";
+  text += table.Text("", columns);
+  for (const std::string& warning : sweep.warnings()) {
+    text += Wrapped("warning: " + warning, columns, "", kIndent);
+  }
   return text;
 }
 

@@ -93,7 +93,7 @@ std::string StudyTable(const v1::ListStudiesResponse& studies) {
   return table.Text("") + NextPage(studies.next_page_token());
 }
 
-std::string PlanTable(const v1::ListPlansResponse& plans) {
+std::string PlanTable(const v1::ListPlansResponse& plans, int columns) {
   if (plans.plans().empty()) return "no plans\n";
   Table table({{.title = "rank", .align = Align::kRight},
                {.title = "state"},
@@ -106,10 +106,10 @@ std::string PlanTable(const v1::ListPlansResponse& plans) {
                   SecondsText(estimate.step_time_seconds()),
                   GibText(estimate.reserved_memory_bytes()), PlanWords(plan.plan())});
   }
-  return table.Text("") + NextPage(plans.next_page_token());
+  return table.Text("", columns) + NextPage(plans.next_page_token());
 }
 
-std::string TrialTable(const v1::ListTrialsResponse& trials) {
+std::string TrialTable(const v1::ListTrialsResponse& trials, int columns) {
   if (trials.trials().empty()) return "no trials\n";
   Table table({{.title = "trial", .align = Align::kRight},
                {.title = "purpose"},
@@ -129,10 +129,10 @@ std::string TrialTable(const v1::ListTrialsResponse& trials) {
                   SecondsText(trial.device_seconds()), trial.start_time(),
                   PlanWords(trial.plan())});
   }
-  return table.Text("") + NextPage(trials.next_page_token());
+  return table.Text("", columns) + NextPage(trials.next_page_token());
 }
 
-std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {
+std::string AttemptTable(const v1::ListAttemptsResponse& attempts, int columns) {
   if (attempts.attempts().empty()) return "no attempts\n";
   Table table({{.title = "trial", .align = Align::kRight},
                {.title = "attempt", .align = Align::kRight},
@@ -153,7 +153,7 @@ std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {
     qualities += QualityText(attempt);
     logs += LogText(attempt);
   }
-  return table.Text("") + qualities + logs;
+  return table.Text("", columns) + qualities + logs;
 }
 
 std::string EventLine(const v1::WatchStudyResponse& event) {

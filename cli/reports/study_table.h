@@ -6,12 +6,12 @@
 
 namespace meshwright {
 
-// Show lists to people. Pure functions.
+// Show lists to people; the last column is broken so that lines have at most `columns`.
 std::string StudyTable(const v1::ListStudiesResponse& studies);
-std::string PlanTable(const v1::ListPlansResponse& plans);
-std::string TrialTable(const v1::ListTrialsResponse& trials);
+std::string PlanTable(const v1::ListPlansResponse& plans, int columns);
+std::string TrialTable(const v1::ListTrialsResponse& trials, int columns);
 // Includes the logs of attempts that have them.
-std::string AttemptTable(const v1::ListAttemptsResponse& attempts);
+std::string AttemptTable(const v1::ListAttemptsResponse& attempts, int columns);
 std::string EventLine(const v1::WatchStudyResponse& event);
 
 }  // namespace meshwright

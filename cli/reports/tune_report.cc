@@ -81,6 +81,7 @@ std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) 
                {.title = "step time"},
                {.title = "slower by", .align = Align::kRight},
                {.title = "headroom GiB", .align = Align::kRight},
+               {.title = "fits", .align = Align::kRight},
                {.title = "plan"}});
   const double fastest = result.pareto_front(0).plan().estimate().step_time_seconds();
   for (const v1::ParetoPoint& point : result.pareto_front()) {
@@ -88,7 +89,7 @@ std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) 
     table.AddRow({PercentText(point.free_memory_ratio()), SecondsText(e.step_time_seconds()),
                   PercentText(e.step_time_seconds() / fastest - 1),
                   GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
-                  FullWords(point.plan())});
+                  ProbabilityText(e.fit_probability_ratio()), FullWords(point.plan())});
   }
   return Heading("Fastest plans that leave this much of each device's memory free", notes) +
          table.Text(kIndent, notes.columns);

@@ -11,6 +11,7 @@
 #include "estimator/frameworks/profile_facts.h"
 #include "search_space/base/edit_distance.h"
 #include "search_space/base/embedded_file.h"
+#include "search_space/base/lower_case.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 
@@ -64,15 +65,19 @@ std::vector<std::string> ReadHead(const Json& json, FrameworkEntry& entry) {
   } else {
     problems.push_back("is_default: must be true or false");
   }
-  const Json versions = json.value("versions", Json::array());
-  const bool are_strings =
-      versions.is_array() && std::all_of(versions.begin(), versions.end(),
-                                         [](const Json& version) { return version.is_string(); });
-  if (are_strings) {
-    entry.versions = versions.get<std::vector<std::string>>();
-  } else {
-    problems.push_back("versions: must be a list of strings");
-  }
+  const auto read_list = [&](const char* key, std::vector<std::string>& list) {
+    const Json stated = json.value(key, Json::array());
+    const bool are_strings =
+        stated.is_array() && std::all_of(stated.begin(), stated.end(),
+                                         [](const Json& item) { return item.is_string(); });
+    if (are_strings) {
+      list = stated.get<std::vector<std::string>>();
+    } else {
+      problems.push_back(fmt::format("{}: must be a list of strings", key));
+    }
+  };
+  read_list("versions", entry.versions);
+  read_list("other_names", entry.other_names);
   entry.profile.version = entry.versions.empty() ? "" : entry.versions.front();
   const auto provenance = ParseChoice<Provenance>(text("provenance"));
   if (provenance.has_value()) {
@@ -168,8 +173,17 @@ FoundFramework FrameworkLibrary::Find(std::string_view name, std::string_view ve
 
 std::vector<std::string> FrameworkLibrary::NamesLike(std::string_view name) const {
   std::vector<std::string> names = Names();
-  std::ranges::stable_sort(names, {},
-                           [&](const std::string& known) { return EditDistance(name, known); });
+  const std::string stated = LowerCase(name);
+  const auto is_other_name_of = [&](const std::string& known) {
+    return std::ranges::any_of(entries_, [&](const FrameworkEntry& entry) {
+      return entry.profile.name == known && std::ranges::count(entry.other_names, stated) > 0;
+    });
+  };
+  std::ranges::stable_sort(names, {}, [&](const std::string& known) {
+    const bool is_part = !stated.empty() && (known.find(stated) != std::string::npos ||
+                                             stated.find(known) != std::string::npos);
+    return std::tuple(!is_other_name_of(known), !is_part, EditDistance(stated, known));
+  });
   return names;
 }
 

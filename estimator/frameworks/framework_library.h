@@ -19,9 +19,10 @@ struct FrameworkFact {
 
 struct FrameworkEntry {
   FrameworkProfile profile = {};
-  std::vector<std::string> versions = {};  // prefixes of the described versions
-  bool is_default = false;                 // among the profiles of its framework
-  std::vector<FrameworkFact> facts = {};   // own facts; the profile that it extends has the rest
+  std::vector<std::string> other_names = {};  // what people may call it, or what runs it
+  std::vector<std::string> versions = {};     // prefixes of the described versions
+  bool is_default = false;                    // among the profiles of its framework
+  std::vector<FrameworkFact> facts = {};      // own facts; the profile that it extends has the rest
 };
 
 struct FoundFramework {

@@ -121,8 +121,9 @@ Problem Modules(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
-Problem CheckedChips(const std::string& text, FrameworkProfile& profile) {
-  profile.checked_chips = NamesIn(text);
+template <auto kField>
+Problem Names(const std::string& text, FrameworkProfile& profile) {
+  profile.*kField = NamesIn(text);
   return std::nullopt;
 }
 
@@ -183,7 +184,8 @@ constexpr WordRow kWordRows[] = {
     {"overlap.pipeline_p2p", OverlapFlag<&Overlap::pipeline_p2p>},
     {"layer_split", SplitRule},
     {"selective_modules", Modules},
-    {"checked_chips", CheckedChips},
+    {"checked_chips", Names<&FrameworkProfile::checked_chips>},
+    {"chip_vendors", Names<&FrameworkProfile::chip_vendors>},
 };
 
 // A fact that is a number. The limits only keep arithmetic finite; they are far from the figures of

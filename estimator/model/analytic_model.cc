@@ -146,7 +146,12 @@ void AnalyticModel::FillRates(const ParallelPlan& plan, const StageRuns& stages,
                                  PointOf(plan, problem_));
   estimate.step_time_low = estimate.step_time * std::exp(-kCentral80 * spread.time_low);
   estimate.step_time_high = estimate.step_time * std::exp(kCentral80 * spread.time_high);
-  estimate.provenance = spread.provenance;
+  // A host that nobody has stated is assumed.
+  const Host& host = problem_.cluster.pools.front().host;
+  const bool assumes_host =
+      plan.optimizer_offload_ratio > 0 &&
+      host.updated_parameters_per_second == Host().updated_parameters_per_second;
+  estimate.provenance = assumes_host ? Provenance::kAssumed : spread.provenance;
   estimate.fit_probability =
       ProbabilityBelow(static_cast<double>(estimate.reserved_memory.count),
                        static_cast<double>(estimate.memory_capacity.count), spread.memory);

@@ -132,6 +132,8 @@ struct FrameworkProfile {
   // With the pipeline inside data parallelism, experts are spread only over tensor x context.
   bool experts_need_outer_pipeline = false;
 
+  std::vector<std::string> chip_vendors = {};  // of the only chips that it runs on; empty: any
+
   // Measured step time / estimate, at the 10th and 90th percentile of runs with this framework on
   // chips whose own constants are known.
   double low_time_ratio = 0.85;

@@ -29,7 +29,8 @@ std::vector<std::optional<int>> RanksOf(std::span<const CaseAnswer> answers) {
     std::vector<Alternative> alternatives;
     for (const std::size_t i : members) {
       const CalibratedEstimate& own = *answers[i].estimate;
-      alternatives.push_back({answers[i].plan, own.estimate, own.uncertainty});
+      alternatives.push_back(
+          {answers[i].plan, own.estimate, own.uncertainty, answers[i].sequence_length});
     }
     int rank = 0;
     for (const std::size_t chosen : RankChoices(alternatives, {}).order) {

@@ -17,8 +17,9 @@ namespace meshwright {
 // The answer to one case of `evaluate`.
 struct CaseAnswer {
   std::optional<std::string> id = {};
-  std::string group = {};  // empty: none
-  ParallelPlan plan = {};  // if there is an estimate
+  std::string group = {};   // empty: none
+  ParallelPlan plan = {};   // if there is an estimate
+  int sequence_length = 0;  // of the case
   absl::StatusOr<CalibratedEstimate> estimate = CalibratedEstimate();
 };
 

@@ -131,6 +131,7 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
     if (!found.empty()) return InvalidFields(found);
     ASSIGN_OR_RETURN(const ResolvedCase asked, FromWire(wire, resolver));
     out.plan = asked.plan.plan;
+    out.sequence_length = asked.problem->workload.sequence_length;
     ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(asked, *calibrator));
     RETURN_IF_ERROR(model.Apply(asked, evaluated.estimate));
     return evaluated;

@@ -10,6 +10,11 @@ v1::ExplainPlanResponse ToWire(const Explanation& explanation) {
   v1::ExplainPlanResponse wire;
   *wire.mutable_plan() = ToWire(explanation.plan);
   *wire.mutable_best() = ToWire(explanation.best);
+  *wire.mutable_launch() = ToWire(explanation.launch);
+  if (explanation.recommendation) {
+    wire.set_recommendation(std::string(Word(explanation.recommendation->advice)));
+    wire.set_reason(explanation.recommendation->reason);
+  }
   wire.set_binding_resource(explanation.binding);
   for (const Sensitivity& sensitivity : explanation.sensitivities) {
     v1::Sensitivity& out = *wire.add_sensitivities();

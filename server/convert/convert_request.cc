@@ -17,6 +17,7 @@
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
+#include "server/tuner/export/export.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
@@ -418,6 +419,12 @@ absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Kno
   }
   absl::StatusOr<ResolvedStudy> resolved = ResolveStudy(std::move(study), knowledge);
   AddMistakes(resolved.status(), in);
+  // Plans that run as jobs have a command of the user's own.
+  if (resolved.ok() && !resolved->request.trials.has_value()) {
+    for (FieldViolation& violation : UnrunnableFields(resolved->problem)) {
+      in.Add(violation.field, std::move(violation.description));
+    }
+  }
   RETURN_IF_ERROR(FoundStatus(already_found));
   return resolved;
 }

@@ -276,8 +276,7 @@ v1::TuneResult ToWire(const StudyResult& result) {
   for (const RankedPlan& plan : result.plans) *wire.add_plans() = ToWire(plan);
   if (result.model_optimum) *wire.mutable_model_optimum() = ToWire(*result.model_optimum);
   if (result.recommendation) {
-    wire.set_recommendation(result.recommendation->advice == Advice::kLaunch ? "launch"
-                                                                             : "keep_yours");
+    wire.set_recommendation(std::string(Word(result.recommendation->advice)));
     wire.set_reason(result.recommendation->reason);
   }
   if (result.baseline) *wire.mutable_baseline() = ToWire(*result.baseline);

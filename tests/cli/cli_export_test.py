@@ -25,6 +25,14 @@ class ExportTest(Folder):
         bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 3}))
         self.run_cli("export", "--plan", bad, expect=3)
 
+    # What the case does not state takes the default of the framework that is exported for, and the
+    # plan is held to its rules.
+    def test_export_for_another_framework(self):
+        plan = self.write("case.json", case())
+        exported = self.run_cli("export", "--plan", plan, "--framework", "torchtitan", expect=3)
+        self.assertIn("error: plan.", exported.stderr)
+        self.assertIn("torchtitan", exported.stderr)
+
     # A plan of a study's answer, for its own framework or for another one.
     def test_export_of_a_study(self):
         question = self.question(workload={**TINY_WORKLOAD, "framework": {"name": "megatron-core"}})

@@ -16,6 +16,8 @@ v1::Estimate Parse(const char* text) {
   return estimate;
 }
 
+constexpr int kColumns = 150;
+
 v1::Estimate Slow() {
   return Parse(R"(step_time_seconds: 12 step_time_low_seconds: 10 step_time_high_seconds: 14
                   peak_memory_bytes: 64424509440 reserved_memory_bytes: 68719476736
@@ -44,7 +46,7 @@ TEST(CompareEstimates, SubtractsEveryTermOfEither) {
 }
 
 TEST(ComparisonReport, LargestDifferenceFirst) {
-  const std::string report = ComparisonReport(CompareEstimates(Slow(), Fast()));
+  const std::string report = ComparisonReport(CompareEstimates(Slow(), Fast()), kColumns);
   EXPECT_THAT(report, HasSubstr("The second is 1.50x as fast: 8.00 s against 12.0 s a step.\n"));
   EXPECT_THAT(report, HasSubstr("\nBut it does not fit.\n"));
   EXPECT_THAT(report, Not(HasSubstr("overlap")));
@@ -60,12 +62,12 @@ TEST(ComparisonReport, StatesTheProbability) {
   v1::PlanComparison comparison = CompareEstimates(Slow(), near);
   comparison.set_first_is_faster_probability_ratio(0.25);
   EXPECT_THAT(
-      ComparisonReport(comparison),
+      ComparisonReport(comparison, kColumns),
       HasSubstr("\nIf both run, it is the faster one with a probability of 75 %, although "
                 "their 80 % intervals overlap: errors that both estimates share cancel.\n"));
   comparison = CompareEstimates(Fast(), Slow());
   comparison.set_first_is_faster_probability_ratio(0.999);
-  EXPECT_THAT(ComparisonReport(comparison),
+  EXPECT_THAT(ComparisonReport(comparison, kColumns),
               HasSubstr("\nIf both run, it is the faster one with a probability of > 99 %.\n"));
 }
 
@@ -73,16 +75,17 @@ TEST(ComparisonReport, NamesTheRunsThatBothLeanOn) {
   constexpr char kHeading[] = "Learnt from measured runs";
   v1::Estimate first = Slow();
   v1::Estimate second = Fast();
-  EXPECT_THAT(ComparisonReport(CompareEstimates(first, second)), Not(HasSubstr(kHeading)));
+  EXPECT_THAT(ComparisonReport(CompareEstimates(first, second), kColumns),
+              Not(HasSubstr(kHeading)));
   for (v1::Estimate* estimate : {&first, &second}) {
     estimate->mutable_calibration()->set_id("calibration-1");
     estimate->mutable_calibration()->add_evidence()->set_measurement_id("m-7");
   }
-  const std::string same = ComparisonReport(CompareEstimates(first, second));
+  const std::string same = ComparisonReport(CompareEstimates(first, second), kColumns);
   EXPECT_THAT(same, HasSubstr("Learnt from measured runs\n"));
   EXPECT_EQ(same.find("closest: measurement m-7"), same.rfind("closest: measurement m-7"));
   second.mutable_calibration()->set_id("calibration-2");
-  const std::string each = ComparisonReport(CompareEstimates(first, second));
+  const std::string each = ComparisonReport(CompareEstimates(first, second), kColumns);
   EXPECT_THAT(each, HasSubstr("Learnt from measured runs, of the first\n"));
   EXPECT_THAT(each, HasSubstr("Learnt from measured runs, of the second\n"));
   EXPECT_THAT(each, HasSubstr("calibration-2"));
@@ -91,10 +94,11 @@ TEST(ComparisonReport, NamesTheRunsThatBothLeanOn) {
 TEST(ComparisonReport, SaysWhereItIsUnsureAndWhereNothingDiffers) {
   v1::Estimate near = Slow();
   near.set_step_time_seconds(12.5);
-  EXPECT_THAT(ComparisonReport(CompareEstimates(Slow(), near)),
+  EXPECT_THAT(ComparisonReport(CompareEstimates(Slow(), near), kColumns),
               HasSubstr("The first is 1.04x as fast"));
-  EXPECT_THAT(ComparisonReport(CompareEstimates(Slow(), near)), HasSubstr("intervals overlap"));
-  const std::string same = ComparisonReport(CompareEstimates(Slow(), Slow()));
+  EXPECT_THAT(ComparisonReport(CompareEstimates(Slow(), near), kColumns),
+              HasSubstr("intervals overlap"));
+  const std::string same = ComparisonReport(CompareEstimates(Slow(), Slow()), kColumns);
   EXPECT_THAT(same, HasSubstr("Both take 12.0 s a step.\n"));
   EXPECT_THAT(same, HasSubstr("no term differs"));
 }

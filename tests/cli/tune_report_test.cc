@@ -232,8 +232,8 @@ TEST(StudyReportTest, FrontOfTimeAndMemory) {
                  reserved_memory_bytes: 53687091200 } } })"));
   const std::string report = StudyReport(answer, {});
   // 80 - 70 and 80 - 50 GiB; 10 / 8 - 1.
-  EXPECT_THAT(report, HasSubstr("10.0 %  8.00 s         0.0 %          10.0  tp2 dp8 mb1"));
-  EXPECT_THAT(report, HasSubstr("30.0 %  10.0 s        25.0 %          30.0  tp4 dp4 mb1"));
+  EXPECT_THAT(report, HasSubstr("10.0 %  8.00 s         0.0 %          10.0  < 1 %  tp2 dp8 mb1"));
+  EXPECT_THAT(report, HasSubstr("30.0 %  10.0 s        25.0 %          30.0  < 1 %  tp4 dp4 mb1"));
   EXPECT_THAT(StudyReport(Answer(), {}), Not(HasSubstr("this much of each device's memory")));
 }
 

@@ -107,6 +107,9 @@ TEST(FrameworkLibrary, ClosestNamesFirst) {
   EXPECT_EQ(names.front(), "megatron-lm");
   EXPECT_EQ(names.size(), BuiltIn().Names().size());
   EXPECT_EQ(BuiltIn().NamesLike("torchtian").front(), "torchtitan");
+  EXPECT_EQ(BuiltIn().NamesLike("FSDP").front(), "pytorch-fsdp");
+  EXPECT_EQ(BuiltIn().NamesLike("paddlenlp").front(), "paddle");
+  EXPECT_EQ(BuiltIn().NamesLike("nemo").front(), "megatron-core");
 }
 
 TEST(FrameworkLibrary, UnknownVersionIsTheDefault) {

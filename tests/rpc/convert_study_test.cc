@@ -34,6 +34,8 @@ using google::protobuf::util::MessageDifferencer;
 StudyRequest FullRequest() {
   Question question = {.model = FullModel(), .workload = FullWorkload(), .cluster = FullCluster()};
   question.cluster.pools.resize(1);
+  // No framework with an exporter runs all that the samples state.
+  question.workload.framework_name = "generic";
   // Plans must be legal: tensor 2 x data 4 on 2 x 4 devices.
   const PlanRequest plan = {.tensor_parallel = 2, .sequence_parallel = true, .data_parallel = 4};
   return {.question = question,

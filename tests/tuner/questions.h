@@ -2,12 +2,15 @@
 
 #include <vector>
 
+#include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 
@@ -53,6 +56,18 @@ inline Question TinyQuestion() {
   return {.model = TinyModel(),
           .workload = {.sequence_length = 1024, .global_batch_size = 16},
           .cluster = {.name = "c", .pools = {Nodes(1, 4)}}};
+}
+
+// Returns Llama-2-7B on two nodes with 22 GiB a device: the fastest plans barely fit. It is
+// answered in tenths of a second.
+inline StudyRequest TightRequest() {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.question.model = Llama2_7b();
+  request.question.workload = {.sequence_length = 4096, .global_batch_size = 128};
+  request.question.workload.framework_name = "megatron-core";
+  request.question.cluster.pools = {Nodes(2, 8)};
+  request.question.cluster.pools.front().memory_capacity = GiB(22);
+  return request;
 }
 
 // Returns plans of TinyQuestion without pipelines.

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <span>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -75,26 +75,29 @@ const Resource& Memory() { return kResources[2]; }
 
 constexpr std::string_view kToExplain = "to explain";
 
-// Returns the best plans of a problem, best first; empty if none fits. Returns CANCELLED or
+// Limits of the searches of an explanation.
+struct ExplainLimits {
+  SearchOptions options = {};
+  double fit_probability = 0;  // of the plans that count
+};
+
+// Returns the fastest plan of a problem, or nullopt if none fits. Returns CANCELLED or
 // DEADLINE_EXCEEDED if the search was cut, because half an explanation would mislead.
-absl::StatusOr<std::vector<RankedPlan>> FastestPlans(const Problem& problem,
-                                                     const Calibration& calibration,
-                                                     const SearchOptions& options) {
-  const SearchFound found = BestPlansOf(problem, calibration, options);
+absl::StatusOr<std::optional<RankedPlan>> FastestPlan(const Problem& problem,
+                                                      const Calibration& calibration,
+                                                      const ExplainLimits& limits) {
+  const SearchFound found = BestPlansOf(
+      WithSureMemory(problem, limits.fit_probability, calibration), calibration, limits.options);
   RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kToExplain));
+  if (found.best.empty()) return std::nullopt;
   AnalyticModel model(ViewOf(problem), calibration);
-  return RankPlans(found, problem, model);
+  return RankPlan(found.best.front().plan, problem, model);
 }
 
 RankedPlan Ranked(const ParallelPlan& plan, const Problem& problem,
                   const Calibration& calibration) {
   AnalyticModel model(ViewOf(problem), calibration);
   return RankPlan(plan, problem, model);
-}
-
-SearchOptions ForOnePlan(SearchOptions options) {
-  options.plan_count = 1;
-  return options;
 }
 
 // Returns the largest differences of `plan` from `best`: "pipeline_bubble +1.2 s, tensor_parallel
@@ -117,12 +120,17 @@ std::string Differences(const Estimate& plan, const Estimate& best) {
   return text;
 }
 
-std::string SlowerBy(const Estimate& plan, const Estimate& best) {
+std::string LostBy(const Estimate& plan, const Estimate& best) {
+  const double slower = plan.step_time / best.step_time - 1;
+  if (plan.fit_probability < best.fit_probability && slower < 0) {
+    return fmt::format("{:.2f} % faster, but fits with a probability of {:.0f} %", -100 * slower,
+                       100 * plan.fit_probability);
+  }
   if (plan.step_time == best.step_time) {
     return fmt::format("as fast, with {:.1f} instead of {:.1f} GiB in use",
                        plan.reserved_memory / GiB(1), best.reserved_memory / GiB(1));
   }
-  return fmt::format("{:.2f} % slower: {}", 100 * (plan.step_time / best.step_time - 1),
+  return fmt::format("{:.2f} % {}: {}", 100 * std::abs(slower), slower > 0 ? "slower" : "faster",
                      Differences(plan, best));
 }
 
@@ -140,10 +148,10 @@ absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhe
   Calibration no_failures = calibration;
   no_failures.out_of_memory.reset();
   no_failures.failed.clear();
-  ASSIGN_OR_RETURN(const std::vector<RankedPlan> fastest,
-                   FastestPlans(anywhere, no_failures, ForOnePlan(options)));
-  if (fastest.empty()) return absl::OkStatus();
-  const RankedPlan here = Ranked(fastest.front().plan, problem, calibration);
+  ASSIGN_OR_RETURN(const std::optional<RankedPlan> fastest,
+                   FastestPlan(anywhere, no_failures, {.options = options}));
+  if (!fastest.has_value()) return absl::OkStatus();
+  const RankedPlan here = Ranked(fastest->plan, problem, calibration);
   const Estimate& estimate = here.estimate;
   const auto by_history = WhyRuledOut(here.plan, calibration, ViewOf(problem));
   if ((estimate.fits && !by_history.has_value()) || here.plan == answer.plan.plan) {
@@ -161,19 +169,18 @@ absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhe
   return absl::OkStatus();
 }
 
-absl::Status AddSensitivities(const PreparedQuestion& question, const SearchOptions& options,
+absl::Status AddSensitivities(const PreparedQuestion& question, const ExplainLimits& limits,
                               Explanation& answer) {
   const Calibration& calibration = question.learnt.calibration;
   Seconds most_gained(0);
   for (const Resource& resource : kResources) {
     for (const double change : {kChange, -kChange}) {
       const Problem changed = Changed(question.problem, resource, 1 + change);
-      ASSIGN_OR_RETURN(std::vector<RankedPlan> best,
-                       FastestPlans(changed, calibration, ForOnePlan(options)));
+      ASSIGN_OR_RETURN(std::optional<RankedPlan> best, FastestPlan(changed, calibration, limits));
       Sensitivity sensitivity = {.resource = resource.name,
                                  .change = change,
-                                 .same = Ranked(answer.plan.plan, changed, calibration)};
-      if (!best.empty()) sensitivity.best = std::move(best.front());
+                                 .same = Ranked(answer.plan.plan, changed, calibration),
+                                 .best = std::move(best)};
       if (change > 0 && sensitivity.best.has_value()) {
         const Seconds gained =
             answer.best.estimate.step_time - sensitivity.best->estimate.step_time;
@@ -186,12 +193,6 @@ absl::Status AddSensitivities(const PreparedQuestion& question, const SearchOpti
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status NothingFits() {
-  return WithReason(
-      absl::FailedPreconditionError("no plan fits; `tune` suggests changes that would help"),
-      kNoFeasiblePlanReason);
 }
 
 // Adds the model's own words about the explained plan. It is no failure if it has none.
@@ -223,40 +224,56 @@ absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl&
   return absl::OkStatus();
 }
 
-// Adds the plans that come after the best one, with what makes each slower.
-void AddNearMisses(std::span<RankedPlan> plans, Explanation& answer) {
-  for (RankedPlan& plan : plans) {
-    std::string reason = SlowerBy(plan.estimate, answer.best.estimate);
-    answer.near_misses.push_back({.plan = std::move(plan), .reason = std::move(reason)});
+// Adds a plan that lost, once.
+void AddNearMiss(const RankedPlan& plan, Explanation& answer) {
+  const auto is_same = [&](const RankedPlan& other) { return other.plan == plan.plan; };
+  if (is_same(answer.plan) || is_same(answer.best)) return;
+  if (std::ranges::any_of(answer.near_misses, is_same, &NearMiss::plan)) return;
+  answer.near_misses.push_back(
+      {.plan = plan, .reason = LostBy(plan.estimate, answer.best.estimate)});
+}
+
+// Finds the fastest plan, and compares the explained one by the built-in model.
+absl::Status AddComparisons(PreparedQuestion question, const StudyResult& result,
+                            const SearchOptions& options, Explanation& answer) {
+  // The answer offloads the optimizer only if that is open, or nothing fits without.
+  if (result.plans.front().plan.optimizer_offload_ratio > 0) OpenOffload(question.problem);
+  const Problem& problem = question.problem;
+  const Calibration& calibration = question.learnt.calibration;
+  ExplainLimits limits = {.options = options,
+                          .fit_probability = question.request.choice.min_fit_probability};
+  ASSIGN_OR_RETURN(std::optional<RankedPlan> best, FastestPlan(problem, calibration, limits));
+  if (!best.has_value()) {
+    limits.fit_probability = 0;
+    ASSIGN_OR_RETURN(best, FastestPlan(problem, calibration, limits));
   }
+  if (best.has_value()) answer.best = *std::move(best);
+  AddNearMiss(*result.model_optimum, answer);
+  for (const RankedPlan& plan : result.plans) AddNearMiss(plan, answer);
+  if (calibration.out_of_memory.has_value() || !calibration.failed.empty()) {
+    RETURN_IF_ERROR(AddRuledOut(question, problem, options, answer));
+  }
+  RETURN_IF_ERROR(
+      AddRuledOut(question, Changed(problem, Memory(), kPlentyOfMemory), options, answer));
+  return AddSensitivities(question, limits, answer);
 }
 
-// Makes the baseline the plan that is explained.
-void ExplainBaseline(const ResolvedPlan& baseline, const PreparedQuestion& question,
-                     Explanation& answer) {
-  answer.plan = Ranked(baseline.plan, question.problem, question.learnt.calibration);
-  std::ranges::copy(baseline.applied_defaults, std::back_inserter(answer.applied_defaults));
-}
-
-// Explains the study's answer as far as the vendor's model can.
-absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
-                                           const StudyControl& control) {
+// Returns the study's answer. It is whole, because half an explanation would mislead.
+absl::StatusOr<StudyResult> WholeAnswer(const PreparedQuestion& question,
+                                        const StudyControl& control) {
   ASSIGN_OR_RETURN(StudyAnswer studied, AnswerQuestion(question, control));
   auto* const result = std::get_if<StudyResult>(&studied);
-  if (result == nullptr) return NothingFits();
+  if (result == nullptr) {
+    return WithReason(
+        absl::FailedPreconditionError("no plan fits; `tune` suggests changes that would help"),
+        kNoFeasiblePlanReason);
+  }
   RETURN_IF_ERROR(CutStatus(result->search.stop_cause, kToExplain));
   for (RankedPlan& plan : result->plans) plan.exports.clear();
-  Explanation answer = {.plan = result->plans.front(), .best = result->plans.front()};
-  if (question.baseline.has_value()) answer.plan = *result->baseline;
-  AddNearMisses(std::span(result->plans).subspan(1), answer);
-  answer.applied_defaults = std::move(result->applied_defaults);
-  answer.calibration = std::move(result->calibration);
-  answer.warnings = std::move(result->warnings);
-  answer.warnings.emplace_back(
-      "only the built-in model tells how the answer changes with more or less of a resource, or "
-      "with more memory: explain without cost_model to see it");
-  RETURN_IF_ERROR(AddModelLines(question, control, answer));
-  return answer;
+  for (auto* plan : {&result->model_optimum, &result->baseline}) {
+    if (plan->has_value()) (*plan)->exports.clear();
+  }
+  return *std::move(result);
 }
 
 }  // namespace
@@ -266,25 +283,26 @@ absl::StatusOr<Explanation> Explain(ResolvedStudy study, const Knowledge& knowle
   RETURN_IF_ERROR(RequireExhaustive(study.request, "explain"));
   ASSIGN_OR_RETURN(const PreparedQuestion question,
                    PrepareSearch(std::move(study), knowledge, control.history));
-  const StudyRequest& request = question.request;
-  if (request.cost_model.has_value()) return ExplainByModel(question, control);
-  const auto& problem = question.problem;
-  const Calibration& calibration = question.learnt.calibration;
-  const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
-  ASSIGN_OR_RETURN(std::vector<RankedPlan> ranked, FastestPlans(problem, calibration, options));
-  if (ranked.empty()) return NothingFits();
-  Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
-  answer.applied_defaults = problem.applied_defaults;
-  answer.warnings = WarningsOf(problem, calibration);
-  answer.calibration = question.learnt.report;
-  if (question.baseline.has_value()) ExplainBaseline(*question.baseline, question, answer);
-  AddNearMisses(std::span(ranked).subspan(1), answer);
-  if (calibration.out_of_memory.has_value() || !calibration.failed.empty()) {
-    RETURN_IF_ERROR(AddRuledOut(question, problem, options, answer));
+  SearchOptions options = SearchOptionsOf(question.request, control, Clock::now());
+  options.plan_count = 1;
+  ASSIGN_OR_RETURN(StudyResult result, WholeAnswer(question, control));
+  Explanation answer = {.plan = result.plans.front(),
+                        .best = result.plans.front(),
+                        .launch = result.plans.front(),
+                        .recommendation = result.recommendation,
+                        .applied_defaults = result.applied_defaults,
+                        .warnings = result.warnings,
+                        .calibration = result.calibration};
+  if (question.baseline.has_value()) answer.plan = *result.baseline;
+  if (!question.request.cost_model.has_value()) {
+    RETURN_IF_ERROR(AddComparisons(question, result, options, answer));
+    return answer;
   }
-  RETURN_IF_ERROR(
-      AddRuledOut(question, Changed(problem, Memory(), kPlentyOfMemory), options, answer));
-  RETURN_IF_ERROR(AddSensitivities(question, options, answer));
+  for (const RankedPlan& plan : result.plans) AddNearMiss(plan, answer);
+  answer.warnings.emplace_back(
+      "only the built-in model tells how the answer changes with more or less of a resource, or "
+      "with more memory: explain without cost_model to see it");
+  RETURN_IF_ERROR(AddModelLines(question, control, answer));
   return answer;
 }
 

@@ -84,17 +84,24 @@ absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const PreparedQue
 
 }  // namespace
 
-absl::StatusOr<PointFound> BestWithin(const PreparedQuestion& question, double free_ratio,
+absl::StatusOr<PointFound> BestWithin(const PreparedQuestion& question, const MemoryLimits& limits,
                                       const SearchOptions& options, const StudyControl& control,
                                       const std::optional<CostModelSource>& fallback) {
   Problem smaller = question.problem;
   NodePool& pool = smaller.cluster.pools.front();
-  pool.memory_capacity = Scale(pool.memory_capacity, 1 - free_ratio);
+  pool.memory_capacity = Scale(pool.memory_capacity, 1 - limits.free_ratio);
   if (question.request.cost_model.has_value() && !fallback.has_value()) {
     return BestByModel(smaller, question, options, control);
   }
   const Calibration& calibration = question.learnt.calibration;
-  const SearchFound found = BestPlansOf(smaller, calibration, options);
+  Problem sure = WithSureMemory(question.problem, limits.fit_probability, calibration);
+  Bytes& memory = sure.cluster.pools.front().memory_capacity;
+  memory = std::min(memory, pool.memory_capacity);
+  SearchFound found = BestPlansOf(sure, calibration, options);
+  if (found.best.empty() && memory < pool.memory_capacity &&
+      found.summary.stop_cause == StopCause::kFinished) {
+    found = BestPlansOf(smaller, calibration, options);
+  }
   RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kForAllPoints));
   PointFound point;
   if (found.best.empty()) return point;
@@ -131,7 +138,8 @@ void AddLevels(const PreparedQuestion& question, SearchOptions options, const St
   options.on_progress = {};  // the counts of the answer's own search are kept
   for (const double level : kFreeMemoryLevels) {
     if (Leaves(result.pareto_front.back().plan.estimate, level)) continue;
-    absl::StatusOr<PointFound> found = BestWithin(question, level, options, control, fallback);
+    absl::StatusOr<PointFound> found =
+        BestWithin(question, {.free_ratio = level}, options, control, fallback);
     if (!found.ok()) {
       WarnOfLevel(level, std::string(found.status().message()), result);
       return;

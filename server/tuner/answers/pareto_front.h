@@ -23,15 +23,22 @@ struct PointFound {
   std::optional<CostModelSource> fallback = {};
 };
 
-// Returns the best plan if only 1 - `free_ratio` of each device's memory may be used. Its estimate
-// states the full memory. A vendor's model is opened for the smaller memory, so that its own
-// verdicts apply to that. Under a `fallback` the built-in model answers, and the plan is marked.
-// Points of two models cannot be compared, so a point is never answered partly by another model
-// than the requested one. Returns CANCELLED or DEADLINE_EXCEEDED if the search was cut;
-// FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE, if the model estimates none of the plans that fit;
-// RESOURCE_EXHAUSTED, EVALUATION_LIMIT, if it estimated none up to its limit; other errors are the
-// model's.
-absl::StatusOr<PointFound> BestWithin(const PreparedQuestion& question, double free_ratio,
+// The memory that a point's plan may use.
+struct MemoryLimits {
+  double free_ratio = 0;  // share of each device's memory that it leaves free, by the estimate
+  // It fits with at least this probability, if any plan that leaves so much does. Vendors' models
+  // give no probabilities: theirs is not limited.
+  double fit_probability = 0;
+};
+
+// Returns the best plan within the limits. Its estimate states the full memory. A vendor's model is
+// opened for the smaller memory, so that its own verdicts apply to that. Under a `fallback` the
+// built-in model answers, and the plan is marked. Points of two models cannot be compared, so a
+// point is never answered partly by another model than the requested one. Returns CANCELLED or
+// DEADLINE_EXCEEDED if the search was cut; FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE, if the
+// model estimates none of the plans that fit; RESOURCE_EXHAUSTED, EVALUATION_LIMIT, if it estimated
+// none up to its limit; other errors are the model's.
+absl::StatusOr<PointFound> BestWithin(const PreparedQuestion& question, const MemoryLimits& limits,
                                       const SearchOptions& options, const StudyControl& control,
                                       const std::optional<CostModelSource>& fallback);
 

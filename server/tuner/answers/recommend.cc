@@ -1,6 +1,7 @@
 #include "server/tuner/answers/recommend.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,26 +10,23 @@
 #include <utility>
 
 #include "estimator/learning/calibration.h"
-#include "estimator/learning/interval.h"
 #include "estimator/learning/uncertainty.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
-#include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/kinds.h"
 #include "server/tuner/choice/choice.h"
+#include "server/tuner/choice/plainness.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/best_plans.h"
 #include "server/tuner/search/question_search.h"
+#include "server/tuner/search/search_plan.h"
 #include "server/tuner/search/strategies.h"
 
 namespace meshwright {
 namespace {
-
-// A plan that fits by the model fits with at least this probability.
-constexpr double kFits = 0.5;
 
 std::string PercentOf(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
 
@@ -55,6 +53,10 @@ std::string TieWords(ChoiceReason reason) {
       return "it has fewer features that no measured run has confirmed";
     case ChoiceReason::kNearerToOwn:
       return "it is nearer to your own plan";
+    case ChoiceReason::kPublished:
+      return "it is the published recipe of the framework for the nearest model";
+    case ChoiceReason::kMoreUsual:
+      return "it is the most usual of equally fast plans";
   }
   std::abort();
 }
@@ -62,17 +64,21 @@ std::string TieWords(ChoiceReason reason) {
 // The plans among which one is chosen, with what the choice needs.
 class Table {
  public:
-  Table(const ChoiceLimits& limits, std::vector<RankedPlan> candidates,
-        std::optional<ParallelPlan> own, AnalyticModel& model)
-      : limits_(limits), candidates_(std::move(candidates)), own_(std::move(own)) {
+  Table(const PreparedQuestion& question, std::vector<RankedPlan> candidates, KnownPlans known,
+        AnalyticModel& model)
+      : limits_(question.request.choice),
+        sequence_length_(question.problem.workload.sequence_length),
+        candidates_(std::move(candidates)),
+        known_(std::move(known)) {
     for (const RankedPlan& ranked : candidates_) {
       uncertainties_.push_back(model.UncertaintyOf(ranked.plan, ranked.estimate));
     }
     std::vector<Alternative> alternatives;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      alternatives.push_back({candidates_[i].plan, candidates_[i].estimate, uncertainties_[i]});
+      alternatives.push_back(
+          {candidates_[i].plan, candidates_[i].estimate, uncertainties_[i], sequence_length_});
     }
-    choice_ = RankChoices(alternatives, limits_, own_);
+    choice_ = RankChoices(alternatives, limits_, known_);
   }
 
   [[nodiscard]] const RankedPlan& First() const { return candidates_[choice_.order.front()]; }
@@ -97,18 +103,18 @@ class Table {
     return Lines(kinds);
   }
 
-  // Returns whether the user's own plan is one that the choice is indifferent to.
+  // Returns true if the user's own plan is one that the choice is indifferent to.
   [[nodiscard]] bool IsOwnTied() const {
-    if (!own_.has_value()) return false;
+    if (!known_.own.has_value()) return false;
     const auto end = choice_.order.begin() + static_cast<std::ptrdiff_t>(choice_.tied_count);
     return std::any_of(choice_.order.begin(), end,
-                       [&](std::size_t i) { return candidates_[i].plan == *own_; });
+                       [&](std::size_t i) { return candidates_[i].plan == *known_.own; });
   }
 
   // Makes the user's own plan the first.
   void PutOwnFirst() {
     const auto own = std::ranges::find_if(
-        choice_.order, [&](std::size_t i) { return candidates_[i].plan == *own_; });
+        choice_.order, [&](std::size_t i) { return candidates_[i].plan == *known_.own; });
     std::rotate(choice_.order.begin(), own, own + 1);
   }
 
@@ -128,6 +134,7 @@ class Table {
       return fmt::format("It is the fastest plan by the model, and fits with a probability of {}.",
                          fits);
     }
+    if (choice_.reference != choice_.cheapest) return YieldReason(fits);
     std::string text;
     if (optimum.estimate.fit_probability < least) {
       text = fmt::format(
@@ -146,10 +153,22 @@ class Table {
                        choice_.tied_count, tie);
   }
 
+  // Returns why a plan is first although a cheaper one is no less sure to fit.
+  [[nodiscard]] std::string YieldReason(const std::string& fits) const {
+    const RankedPlan& cheapest = candidates_[choice_.cheapest];
+    std::string text = fmt::format(
+        "The fastest plan that fits as surely rests on {}, which no measured run has confirmed in "
+        "such a job. This one is {} and fits with a probability of {}",
+        fmt::join(UnmeasuredFeatures(cheapest.plan, sequence_length_), " and "),
+        SlowerThan(First().estimate, cheapest.estimate), fits);
+    const std::string tie = TieWords(choice_.reason);
+    return tie.empty() ? text + "." : fmt::format("{}; {}.", text, tie);
+  }
+
   // Returns how much the model's favourite may gain over the user's own plan, in a sentence.
   [[nodiscard]] std::string KeepReason() const {
     const std::size_t own = choice_.order.front();
-    const std::size_t best = choice_.cheapest;
+    const std::size_t best = choice_.reference;
     const Estimate& mine = candidates_[own].estimate;
     const Estimate& other = candidates_[best].estimate;
     if (own == best) return "Your plan is the one that would be recommended.";
@@ -166,7 +185,7 @@ class Table {
   }
 
  private:
-  // Returns whether neither of two plans is known to be faster, and both are sure to fit or
+  // Returns true if neither of two plans is known to be faster, and both are sure to fit or
   // neither.
   [[nodiscard]] bool IsLike(std::size_t a, std::size_t b) const {
     const auto is_safe = [&](std::size_t i) {
@@ -198,8 +217,9 @@ class Table {
   }
 
   const ChoiceLimits& limits_;
+  int sequence_length_;
   std::vector<RankedPlan> candidates_;
-  std::optional<ParallelPlan> own_;
+  KnownPlans known_;
   std::vector<TimeUncertainty> uncertainties_;
   Choice choice_;
 };
@@ -212,15 +232,10 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
   const bool is_whole = question.request.strategy == kExhaustive && found.summary.complete;
   if (!is_whole) return found;
   const Calibration& calibration = question.learnt.calibration;
-  Problem smaller = question.problem;
-  Bytes& memory = smaller.cluster.pools.front().memory_capacity;
-  if (limits.min_fit_probability > kFits) {
-    memory = Scale(memory, LargestMedianRatio(limits.min_fit_probability,
-                                              MemorySigma(ViewOf(question.problem), calibration)));
-  }
+  const Problem smaller = WithSureMemory(question.problem, limits.min_fit_probability, calibration);
   SearchOptions wide = options;
   wide.are_alike = &AreOneKind;
-  if (limits.tie_probability > 0.5) wide.close_ratio = kMostTieRatio;
+  if (limits.tie_probability > 0.5) wide.close_ratio = kMostUnmeasuredRatio;
   wide.on_progress = {};  // the counts of the first search are kept
   SearchFound safe = BestPlansOf(smaller, calibration, wide);
   if (!safe.summary.complete) {
@@ -233,7 +248,7 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
     warnings.push_back(fmt::format(
         "more than {} plans take at most {} times as long as the fastest: the choice is among the "
         "fastest of them",
-        KeepOptions().close_limit, kMostTieRatio));
+        KeepOptions().close_limit, kMostUnmeasuredRatio));
   }
   return safe.best.empty() ? found : safe;
 }
@@ -250,24 +265,52 @@ std::vector<RankedPlan> CandidatesOf(const SearchFound& found, const Problem& pr
 }
 
 void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candidates,
-               std::size_t plan_count, AnalyticModel& model, StudyResult& result) {
-  const std::optional<RankedPlan>& baseline = result.baseline;
-  std::optional<ParallelPlan> own;
-  if (question.baseline.has_value()) own = baseline->plan;
-  // The rule of thumb knows nothing of the dimensions that the user has narrowed.
-  const bool may_add = own.has_value() || question.request.dimensions.empty();
+               const std::optional<Baseline>& baseline, AnalyticModel& model, StudyResult& result) {
+  KnownPlans known;
+  if (baseline.has_value()) {
+    const ParallelPlan& plan = baseline->ranked.plan;
+    if (baseline->origin == BaselineOrigin::kStated) known.own = plan;
+    if (baseline->origin == BaselineOrigin::kRecipe) known.recipe = plan;
+  }
+  // A default baseline knows nothing of the dimensions that the user has narrowed.
+  const bool may_add = known.own.has_value() || question.request.dimensions.empty();
   const bool adds_baseline =
-      may_add && baseline.has_value() && baseline->estimate.fits &&
-      std::ranges::find(candidates, baseline->plan, &RankedPlan::plan) == candidates.end();
-  if (adds_baseline) candidates.push_back(*baseline);
-  Table table(question.request.choice, std::move(candidates), own, model);
+      may_add && baseline.has_value() && baseline->ranked.estimate.fits &&
+      std::ranges::find(candidates, baseline->ranked.plan, &RankedPlan::plan) == candidates.end();
+  if (adds_baseline) candidates.push_back(baseline->ranked);
+  Table table(question, std::move(candidates), known, model);
   const bool keeps = table.IsOwnTied();
   if (keeps) table.PutOwnFirst();
   result.recommendation = {
       .advice = keeps ? Advice::kKeepYours : Advice::kLaunch,
       .reason = keeps ? table.KeepReason() : table.Reason(*result.model_optimum)};
   // Unless it is the first, the answer shows an added baseline as the baseline only.
-  result.plans = table.Kinds(plan_count, adds_baseline ? &baseline->plan : nullptr);
+  result.plans = table.Kinds(static_cast<std::size_t>(question.request.plan_count),
+                             adds_baseline ? &baseline->ranked.plan : nullptr);
+}
+
+void NoteSureOffload(const PreparedQuestion& question, const SearchOptions& options,
+                     StudyResult& result) {
+  const auto& [request, problem, baseline, runs, learnt] = question;
+  const double least = request.choice.min_fit_probability;
+  const bool is_proven = request.strategy == kExhaustive && result.search.complete;
+  if (!is_proven || result.plans.front().estimate.fit_probability >= least) return;
+  const std::optional<PreparedQuestion> opened = WithOffload(question);
+  if (!opened.has_value()) return;
+  const Problem& open = opened->problem;
+  SearchOptions one = options;
+  one.plan_count = 1;
+  one.on_progress = {};  // the counts of the first search are kept
+  const SearchFound found =
+      BestPlansOf(WithSureMemory(open, least, learnt.calibration), learnt.calibration, one);
+  if (found.best.empty()) return;
+  AnalyticModel model(ViewOf(open), learnt.calibration);
+  const Estimate sure = RankPlan(found.best.front().plan, open, model).estimate;
+  result.warnings.push_back(fmt::format(
+      "with offload of optimizer states to the host, a plan fits with a probability of {} and "
+      "takes {:.3g} s a step, by an assumed host: --dimension "
+      "optimizer_offload_ratio=0,0.25,0.5,0.75,1 opens it",
+      ProbabilityOf(sure.fit_probability), sure.step_time.count()));
 }
 
 }  // namespace meshwright

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +8,7 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/baseline.h"
 #include "server/tuner/search/exhaustive.h"
 
 namespace meshwright {
@@ -23,10 +24,15 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
 std::vector<RankedPlan> CandidatesOf(const SearchFound& found, const Problem& problem,
                                      AnalyticModel& model);
 
-// Sets the result's plans to `candidates` in the order in which they should be launched, at most
-// `plan_count` of them, and says why the first one is first. The result has its model optimum, and
-// its baseline if there is one.
+// Sets the result's plans to `candidates` and the baseline in the order in which they should be
+// launched, at most as many as the question wants, and says why the first one is first. The result
+// has its model optimum.
 void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candidates,
-               std::size_t plan_count, AnalyticModel& model, StudyResult& result);
+               const std::optional<Baseline>& baseline, AnalyticModel& model, StudyResult& result);
+
+// Warns if a plan would fit with the request's least probability with offload of the optimizer,
+// which is closed, and none of the result's plans does.
+void NoteSureOffload(const PreparedQuestion& question, const SearchOptions& options,
+                     StudyResult& result);
 
 }  // namespace meshwright

@@ -178,16 +178,6 @@ absl::Status CheckOptimum(const RankedPlan& optimum, const Problem& problem) {
   return CheckEstimate(optimum.plan, optimum.estimate, problem);
 }
 
-// Returns the question with offload of the optimizer open, if that is closed.
-std::optional<PreparedQuestion> WithOffload(const PreparedQuestion& question) {
-  PreparedQuestion open = question;
-  if (!OpenOffload(open.problem)) return std::nullopt;
-  open.problem.warnings.emplace_back(
-      "nothing fits without offload of optimizer states to the host; the search leaves it out "
-      "otherwise, because its cost rests on an assumed host");
-  return open;
-}
-
 // Answers a question that leaves no setting open.
 absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
                                           const StudyControl& control, AskedModel& asked,
@@ -199,7 +189,9 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
   result.calibration = learnt.report;
   result.applied_defaults = problem.applied_defaults;
   result.warnings = WarningsOf(problem, calibration);
-  result.baseline = BaselineOf(baseline, problem, model, result.applied_defaults);
+  const std::optional<Baseline> compared =
+      BaselineOf(baseline, problem, model, result.applied_defaults);
+  if (compared.has_value()) result.baseline = compared->ranked;
 
   ASSIGN_OR_RETURN(const ModelFound searched, SearchBy(asked, question, options));
   const SearchFound& found = searched.found;
@@ -223,7 +215,8 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
   } else {
     Recommend(question,
               CandidatesOf(SafePlans(question, found, options, result.warnings), problem, model),
-              options.plan_count, model, result);
+              compared, model, result);
+    NoteSureOffload(question, options, result);
   }
   RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));
   RETURN_IF_ERROR(CheckOptimum(*result.model_optimum, problem));

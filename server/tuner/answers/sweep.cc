@@ -133,6 +133,21 @@ struct SweepSearch {
   std::optional<CostModelSource> fallback = {};
 };
 
+// Answers one point. Offload of the optimizer, if it is closed, is opened where nothing else fits.
+absl::StatusOr<PointFound> BestAt(const PreparedQuestion& question, double free_ratio,
+                                  const SweepSearch& search, const StudyControl& control) {
+  const MemoryLimits limits = {.free_ratio = free_ratio,
+                               .fit_probability = question.request.choice.min_fit_probability};
+  ASSIGN_OR_RETURN(PointFound found,
+                   BestWithin(question, limits, search.options, control, search.fallback));
+  if (found.best.has_value() || found.fallback.has_value()) return found;
+  const std::optional<PreparedQuestion> open = WithOffload(question);
+  if (!open.has_value()) return found;
+  ASSIGN_OR_RETURN(found, BestWithin(*open, limits, search.options, control, search.fallback));
+  if (found.best.has_value()) found.warnings.emplace_back(kOnlyWithOffload);
+  return found;
+}
+
 // Adds the points of one cluster.
 absl::Status AddPoints(const PreparedQuestion& question, const SweepSearch& search,
                        const StudyControl& control, SweepRun& run) {
@@ -142,8 +157,7 @@ absl::Status AddPoints(const PreparedQuestion& question, const SweepSearch& sear
   for (const double free_ratio : search.free_memory_ratios) {
     SweepPoint point = {.device_count = DeviceCount(problem.cluster),
                         .free_memory_ratio = free_ratio};
-    absl::StatusOr<PointFound> found =
-        BestWithin(question, free_ratio, search.options, control, search.fallback);
+    absl::StatusOr<PointFound> found = BestAt(question, free_ratio, search, control);
     if (!found.ok()) return Named(found.status(), point);
     if (found->fallback.has_value()) {
       run.fallback = found->fallback;

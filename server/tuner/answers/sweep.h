@@ -13,7 +13,9 @@
 
 namespace meshwright {
 
-// The best plan on a number of nodes that leaves a share of each device's memory free.
+// The fastest plan on a number of nodes that leaves a share of each device's memory free, among
+// those that fit with the request's least probability if there are any. `tune` may choose another
+// one that cannot be told apart from it.
 struct SweepPoint {
   int device_count = 0;
   double free_memory_ratio = 0;

@@ -1,6 +1,7 @@
 #include "server/tuner/choice/choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -15,12 +16,16 @@ namespace {
 constexpr double kSure = 0.99;
 // A start that runs out of memory costs as much as so many steps of the plan that runs instead.
 constexpr double kFailedStart = 1;
+// Standard deviation of the logarithm of a step time that each unmeasured feature adds: assumed.
+constexpr double kUnmeasuredSigma = 0.15;
+// Width of the classes of costs in which the more usual plan is preferred: 1 %.
+constexpr double kAsLong = 0.01;
 
 class Ranking {
  public:
   Ranking(std::span<const Alternative> alternatives, const ChoiceLimits& limits,
-          const std::optional<ParallelPlan>& own)
-      : alternatives_(alternatives), limits_(limits), own_(own), order_(alternatives.size()) {
+          const KnownPlans& known)
+      : alternatives_(alternatives), limits_(limits), known_(known), order_(alternatives.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     FindSafeSteps();
     for (std::size_t i = 0; i < alternatives.size(); ++i) costs_.push_back(CostOf(i));
@@ -44,6 +49,11 @@ class Ranking {
     return alternatives_[i].estimate.step_time.count();
   }
 
+  [[nodiscard]] std::size_t UnmeasuredOf(std::size_t i) const {
+    const Alternative& alternative = alternatives_[i];
+    return UnmeasuredFeatures(alternative.plan, alternative.sequence_length).size();
+  }
+
   // Finds the two shortest steps of plans that are safe: the plan that runs after a failed start.
   void FindSafeSteps() {
     for (const std::size_t i : order_) {
@@ -64,25 +74,51 @@ class Ranking {
     return Fits(i) * Step(i) + (1 - Fits(i)) * (kFailedStart + 1) * std::max(Step(next), Step(i));
   }
 
-  // Returns whether a plan cannot be told apart from the cheapest one.
-  [[nodiscard]] bool IsTied(std::size_t cheapest, std::size_t i) const {
-    const Alternative& a = alternatives_[cheapest];
+  // Returns true if a plan cannot be told apart from the reference.
+  [[nodiscard]] bool IsTied(std::size_t reference, std::size_t i) const {
+    const Alternative& a = alternatives_[reference];
     const Alternative& b = alternatives_[i];
     if (b.estimate.step_time > a.estimate.step_time * kMostTieRatio) return false;
     return FasterProbability(a.estimate.step_time, a.uncertainty, b.estimate.step_time,
                              b.uncertainty) < limits_.tie_probability;
   }
 
-  // Moves the plans that are tied with the cheapest to the front, the safest and plainest first.
+  // Returns true if `a` has more unmeasured features than `b` and yields to it.
+  [[nodiscard]] bool Yields(std::size_t a, std::size_t b) const {
+    const std::size_t extra = UnmeasuredOf(a);
+    if (UnmeasuredOf(b) >= extra || Step(b) > Step(a) * kMostUnmeasuredRatio) return false;
+    TimeUncertainty doubtful = alternatives_[a].uncertainty;
+    doubtful.noise_variance +=
+        static_cast<double>(extra - UnmeasuredOf(b)) * kUnmeasuredSigma * kUnmeasuredSigma;
+    return FasterProbability(alternatives_[a].estimate.step_time, doubtful,
+                             alternatives_[b].estimate.step_time,
+                             alternatives_[b].uncertainty) < limits_.tie_probability;
+  }
+
+  // Returns the cheapest of the plans to which the cheapest one yields, those with the fewest
+  // unmeasured features, or else the cheapest one itself.
+  [[nodiscard]] std::size_t FindReference() const {
+    const std::size_t cheapest = order_.front();
+    std::size_t reference = cheapest;
+    for (const std::size_t i : order_) {
+      const bool counts = !has_safe_ || IsSafe(i);
+      if (counts && Yields(cheapest, i) && UnmeasuredOf(i) < UnmeasuredOf(reference)) reference = i;
+    }
+    return reference;
+  }
+
+  // Moves the plans that are tied with the reference to the front, the safest and plainest first.
   void PreferPlainest(Choice& choice) {
     choice.cheapest = order_.front();
+    choice.reference = FindReference();
+    reference_cost_ = costs_[choice.reference];
     const auto end = std::stable_partition(order_.begin(), order_.end(), [&](std::size_t i) {
-      return (!has_safe_ || IsSafe(i)) && IsTied(choice.cheapest, i);
+      return (!has_safe_ || IsSafe(i)) && IsTied(choice.reference, i);
     });
     std::stable_sort(order_.begin(), end,
                      [&](std::size_t a, std::size_t b) { return MeritsOf(a) < MeritsOf(b); });
     choice.tied_count = static_cast<std::size_t>(end - order_.begin());
-    choice.reason = WhyFirst(MeritsOf(order_.front()), MeritsOf(choice.cheapest));
+    choice.reason = WhyFirst(MeritsOf(order_.front()), MeritsOf(choice.reference));
   }
 
   // In the order in which they decide between plans that are tied; less is better.
@@ -91,6 +127,9 @@ class Ranking {
     Provenance provenance = Provenance::kMeasured;
     std::size_t unmeasured = 0;
     int distance = 0;  // to the user's own plan
+    bool is_unpublished = true;
+    double cost_class = 0;
+    int unusualness = 0;
     double cost = 0;
     auto operator<=>(const Merits&) const = default;
   };
@@ -99,33 +138,39 @@ class Ranking {
     const ParallelPlan& plan = alternatives_[i].plan;
     return {.doubt = -std::min(Fits(i), kSure),
             .provenance = alternatives_[i].estimate.provenance,
-            .unmeasured = UnmeasuredFeatures(plan).size(),
-            .distance = own_.has_value() ? DistanceOf(plan, *own_) : 0,
+            .unmeasured = UnmeasuredOf(i),
+            .distance = known_.own.has_value() ? DistanceOf(plan, *known_.own) : 0,
+            .is_unpublished = known_.recipe != plan,
+            .cost_class = std::floor(std::log(costs_[i] / reference_cost_) / kAsLong),
+            .unusualness = Unusualness(plan),
             .cost = costs_[i]};
   }
 
-  static ChoiceReason WhyFirst(const Merits& first, const Merits& cheapest) {
-    if (first.doubt < cheapest.doubt) return ChoiceReason::kSurerToFit;
-    if (first.provenance < cheapest.provenance) return ChoiceReason::kBetterFounded;
-    if (first.unmeasured < cheapest.unmeasured) return ChoiceReason::kPlainer;
-    return first.distance < cheapest.distance ? ChoiceReason::kNearerToOwn
-                                              : ChoiceReason::kCheapest;
+  static ChoiceReason WhyFirst(const Merits& first, const Merits& reference) {
+    if (first.doubt < reference.doubt) return ChoiceReason::kSurerToFit;
+    if (first.provenance < reference.provenance) return ChoiceReason::kBetterFounded;
+    if (first.unmeasured < reference.unmeasured) return ChoiceReason::kPlainer;
+    if (first.distance < reference.distance) return ChoiceReason::kNearerToOwn;
+    if (first.is_unpublished < reference.is_unpublished) return ChoiceReason::kPublished;
+    return first.unusualness < reference.unusualness ? ChoiceReason::kMoreUsual
+                                                     : ChoiceReason::kCheapest;
   }
 
   std::span<const Alternative> alternatives_;
   const ChoiceLimits& limits_;
-  const std::optional<ParallelPlan>& own_;
+  const KnownPlans& known_;
   std::vector<std::size_t> order_;
   std::vector<std::size_t> safe_;
   std::vector<double> costs_;
+  double reference_cost_ = 1;
   bool has_safe_ = false;
 };
 
 }  // namespace
 
 Choice RankChoices(std::span<const Alternative> alternatives, const ChoiceLimits& limits,
-                   const std::optional<ParallelPlan>& own) {
-  return Ranking(alternatives, limits, own).Rank();
+                   const KnownPlans& known) {
+  return Ranking(alternatives, limits, known).Rank();
 }
 
 }  // namespace meshwright

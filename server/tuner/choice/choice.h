@@ -16,34 +16,50 @@ namespace meshwright {
 // the least that pairs of measured plans tell apart (docs/choice.md).
 inline constexpr double kMostTieRatio = 1.05;
 
+// A plan with features that no measured run has confirmed yields to one without that takes at most
+// so many times as long, if it is not surely faster.
+inline constexpr double kMostUnmeasuredRatio = 1.10;
+
 // A plan of a question, of which one is to be launched. The referents outlive it.
 struct Alternative {
   const ParallelPlan& plan;
   const Estimate& estimate;
   const TimeUncertainty& uncertainty;
+  int sequence_length;
 };
 
 // Why the first plan of a ranking is first.
 enum class ChoiceReason {
-  kCheapest,  // it costs least, and nothing that is tied with it is preferred
-  // It is tied with the cheapest one, and
+  kCheapest,  // it is the reference, and nothing that is tied with it is preferred
+  // It is tied with the reference, and is
   kSurerToFit,
   kBetterFounded,
   kPlainer,
   kNearerToOwn,
+  kPublished,
+  kMoreUsual,
+};
+
+// Plans that win a tie. They need not be among the alternatives.
+struct KnownPlans {
+  std::optional<ParallelPlan> own = {};     // what the user runs
+  std::optional<ParallelPlan> recipe = {};  // what the framework has published
 };
 
 struct Choice {
   // Indices of the alternatives in the order in which they should be launched (docs/choice.md).
   // Equal alternatives keep their order.
   std::vector<std::size_t> order = {};
-  std::size_t cheapest = 0;    // index of the plan with the least expected cost
-  std::size_t tied_count = 0;  // how many of `order`, from its begin, are tied with the cheapest
+  std::size_t cheapest = 0;  // index of the plan with the least expected cost
+  // Index of the plan with which others are tied: the cheapest one, or one to which that yields
+  // because it has fewer features that no measured run has confirmed.
+  std::size_t reference = 0;
+  std::size_t tied_count = 0;  // how many of `order`, from its begin, are tied with the reference
   ChoiceReason reason = ChoiceReason::kCheapest;
 };
 
-// Ranks the alternatives. `own` is the user's own plan, which need not be one of them.
+// Ranks the alternatives.
 Choice RankChoices(std::span<const Alternative> alternatives, const ChoiceLimits& limits,
-                   const std::optional<ParallelPlan>& own = {});
+                   const KnownPlans& known = {});
 
 }  // namespace meshwright

@@ -1,5 +1,6 @@
 #include "server/tuner/choice/plainness.h"
 
+#include <bit>
 #include <type_traits>
 
 #include "search_space/spec/choices.h"
@@ -7,7 +8,14 @@
 
 namespace meshwright {
 
-std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan) {
+namespace {
+
+// No benchmark of a full model in data/measured splits shorter sequences.
+constexpr int kShortestSplitSequence = 8192;
+
+}  // namespace
+
+std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan, int sequence_length) {
   std::vector<std::string_view> features;
   const auto add = [&](std::string_view name, bool has) {
     if (has) features.push_back(name);
@@ -20,9 +28,17 @@ std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan) {
   const bool is_common = plan.schedule == Schedule::kGpipe || plan.schedule == Schedule::k1f1b ||
                          plan.schedule == Schedule::kInterleaved1f1b;
   add("schedule", !is_common);
+  add("context_parallel", plan.context_parallel > 1 && sequence_length < kShortestSplitSequence);
   add("context_parallel_kind",
       plan.context_parallel > 1 && plan.context_parallel_kind == ContextParallelKind::kHybrid);
   return features;
+}
+
+int Unusualness(const ParallelPlan& plan) {
+  const bool keeps_sequence = plan.tensor_parallel > 1 && !plan.sequence_parallel;
+  const auto doublings =
+      static_cast<int>(std::bit_width(static_cast<unsigned>(plan.virtual_pipeline)) - 1);
+  return (keeps_sequence ? 1 : 0) + doublings;
 }
 
 int DistanceOf(const ParallelPlan& a, const ParallelPlan& b) {

@@ -7,9 +7,13 @@
 
 namespace meshwright {
 
-// Returns the features of a plan whose cost no measured run has confirmed, in the words of the
-// plan's fields (docs/choice.md).
-std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan);
+// Returns the features of a plan whose cost no measured run has confirmed at this sequence length,
+// in the words of the plan's fields (docs/choice.md).
+std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan, int sequence_length);
+
+// Returns how far a plan is from those that people publish: 1 for tensor parallelism that does not
+// split the sequence, and 1 for each doubling of the virtual stages.
+int Unusualness(const ParallelPlan& plan);
 
 // Returns how many of the plan's fields differ.
 int DistanceOf(const ParallelPlan& a, const ParallelPlan& b);

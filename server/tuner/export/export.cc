@@ -1,15 +1,18 @@
 #include "server/tuner/export/export.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
 #include "estimator/legality/legality.h"
-#include "estimator/legality/legality_rule.h"
 #include "estimator/problem/estimator_problem.h"
+#include "estimator/problem/legality_rule.h"
 #include "search_space/base/status.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/plan_fields.h"
 #include "server/tuner/export/exporters.h"
 #include "server/tuner/export/plan_words.h"
@@ -142,11 +145,39 @@ absl::StatusOr<LaunchConfig> ExportPlan(std::string_view framework, const Proble
   return ExportWith(*exporter, problem, plan);
 }
 
+std::vector<FieldViolation> UnrunnableFields(const Problem& problem) {
+  const Exporter* exporter = FindExporter(problem.workload.framework_name);
+  if (exporter == nullptr) return {};
+  // Data parallelism alone uses no setting of the workload that belongs to another kind of plan.
+  Problem plain = problem;
+  const ParallelPlan plan = {.data_parallel = DeviceCount(problem.cluster)};
+  plain.workload.global_batch_size = plan.data_parallel;
+  Refusals refusals;
+  exporter->function(plain, plan, refusals);
+  std::vector<FieldViolation> found = FieldViolations(refusals.Status());
+  std::erase_if(found, [](const auto& violation) { return violation.field.starts_with("plan."); });
+  const std::vector<std::string>& vendors = problem.profile.chip_vendors;
+  const auto& pools = problem.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const ChipSpec& chip = pools[i].chip;
+    if (vendors.empty() || std::ranges::count(vendors, chip.vendor) > 0) continue;
+    found.push_back({.field = fmt::format("cluster.pools[{}].chip", i),
+                     .description = fmt::format("{}; {} runs on chips of {} only", chip.id,
+                                                exporter->framework, fmt::join(vendors, ", "))});
+  }
+  return found;
+}
+
 std::vector<std::string> ExportFrameworks() {
   std::vector<std::string> names;
   names.reserve(kExporters.size());
   for (const Exporter& exporter : kExporters) names.emplace_back(exporter.framework);
   return names;
+}
+
+std::string_view ProfileOfExport(std::string_view framework) {
+  const Exporter* exporter = FindExporter(framework);
+  return exporter == nullptr ? "" : exporter->profile;
 }
 
 std::vector<std::string> FlagFrameworks() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
@@ -20,8 +21,16 @@ namespace meshwright {
 absl::StatusOr<LaunchConfig> ExportPlan(std::string_view framework, const Problem& problem,
                                         const ParallelPlan& plan);
 
+// Returns the fields of the model, the workload and the cluster for which the workload's framework,
+// as its exporter knows it, runs no plan at all. Empty if the framework has no exporter.
+std::vector<FieldViolation> UnrunnableFields(const Problem& problem);
+
 // Returns the frameworks that ExportPlan knows, in the order of its table.
 std::vector<std::string> ExportFrameworks();
+
+// Returns the profile of a framework whose plans an exporter takes: megatron-core for nemo. Empty
+// if there is no such exporter, or if the name is empty.
+std::string_view ProfileOfExport(std::string_view framework);
 
 // Returns those whose exports are flags and nothing else, which the command of a job can contain.
 std::vector<std::string> FlagFrameworks();

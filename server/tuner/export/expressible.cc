@@ -143,7 +143,8 @@ void CheckWorkload(const Problem& problem, const ParallelPlan& plan, const Expre
                    FieldCheck& check) {
   const Workload& workload = problem.workload;
   check.KnowWord(can.precisions, "workload.precision", workload.precision);
-  if (workload.precision == Precision::kFp8) {
+  const bool has_fp8 = std::ranges::find(can.precisions, Precision::kFp8) != can.precisions.end();
+  if (workload.precision == Precision::kFp8 && has_fp8) {
     check.KnowWord(can.fp8_recipes, "workload.fp8_recipe", workload.fp8_recipe);
   }
   check.KnowWord(can.gradient_dtypes, "workload.gradient_dtype", workload.gradient_dtype);

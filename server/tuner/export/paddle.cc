@@ -218,7 +218,8 @@ void SetTraining(const Problem& problem, const ParallelPlan& plan, Json& config,
     config["amp_master_grad"] = workload.gradient_dtype == GradientDtype::kFp32;
   }
   const bool is_own_type = Word(workload.gradient_dtype) == Word(workload.precision);
-  if (workload.gradient_dtype != GradientDtype::kFp32 && !is_own_type) {
+  const bool is_known = workload.precision != Precision::kFp8;  // else it is refused itself
+  if (is_known && workload.gradient_dtype != GradientDtype::kFp32 && !is_own_type) {
     refusals.Refuse("workload.gradient_dtype",
                     fmt::format("{} with {}; PaddleNLP has fp32 or the parameters' type",
                                 Word(workload.gradient_dtype), Word(workload.precision)));

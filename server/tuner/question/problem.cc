@@ -99,6 +99,18 @@ bool IsFromFact(std::string_view field, const WorkloadRequest& stated) {
   });
 }
 
+// Returns the type of the gradients that training in this precision has. Gradients of 16 bits are
+// of the parameters' own type.
+GradientDtype UsualGradientDtype(const FrameworkProfile& profile, Precision precision) {
+  if (precision == Precision::kFp32) return GradientDtype::kFp32;
+  const bool is_fp16 = precision == Precision::kFp16;
+  const GradientDtype usual = is_fp16
+                                  ? profile.gradient_dtype
+                                  : profile.bf16_gradient_dtype.value_or(profile.gradient_dtype);
+  if (usual == GradientDtype::kFp32) return usual;
+  return is_fp16 ? GradientDtype::kFp16 : GradientDtype::kBf16;
+}
+
 Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Problem& problem) {
   const FrameworkProfile& profile = problem.profile;
   Defaults defaults(problem.applied_defaults, "workload", ProfileName(profile));
@@ -116,15 +128,15 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Pr
   w.cross_entropy_kernel = defaults.Choice("cross_entropy_kernel", stated.cross_entropy_kernel,
                                            profile.cross_entropy_kernel);
   w.optimizer = defaults.Choice("optimizer", stated.optimizer, profile.optimizer);
-  const GradientDtype gradient_dtype =
-      w.precision == Precision::kBf16 ? profile.bf16_gradient_dtype.value_or(profile.gradient_dtype)
-                                      : profile.gradient_dtype;
-  w.gradient_dtype = defaults.Choice("gradient_dtype", stated.gradient_dtype, gradient_dtype);
+  w.gradient_dtype = defaults.Choice("gradient_dtype", stated.gradient_dtype,
+                                     UsualGradientDtype(profile, w.precision));
   w.fp8_recipe = stated.fp8_recipe.value_or(profile.fp8_recipe);
   if (w.precision == Precision::kFp8 && !stated.fp8_recipe.has_value()) {
     defaults.Note("fp8_recipe", std::string(Word(w.fp8_recipe)));
   }
-  w.grouped_gemm = stated.grouped_gemm.value_or(profile.grouped_gemm);
+  // Kernels for grouped GEMMs take bf16 and fp8 only (Megatron-LM's and PyTorch's).
+  const bool has_kernel = w.precision == Precision::kBf16 || w.precision == Precision::kFp8;
+  w.grouped_gemm = stated.grouped_gemm.value_or(profile.grouped_gemm && has_kernel);
   if (problem.model.moe.has_value() && !stated.grouped_gemm.has_value()) {
     defaults.Note("grouped_gemm", w.grouped_gemm ? "true" : "false");
   }

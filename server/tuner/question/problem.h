@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "estimator/legality/legality.h"
-#include "estimator/legality/legality_rule.h"
 #include "estimator/problem/estimator_problem.h"
+#include "estimator/problem/legality_rule.h"
 #include "search_space/base/status.h"
 #include "search_space/space/space.h"
 #include "search_space/space/space_options.h"

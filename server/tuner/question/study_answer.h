@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -33,8 +34,8 @@ struct RankedPlan {
   std::vector<WorkloadSetting> settings = {};  // those that the question leaves open
   Estimate estimate = {};
   std::map<std::string, LaunchConfig> exports = {};  // by framework
-  // The number of other plans with the same tensor, pipeline and context parallelism and
-  // micro-batch that cannot be told apart from it, and the fields in which they differ from it.
+  // The number of other plans with the same tensor and pipeline parallelism and tokens of a
+  // micro-batch a device that cannot be told apart from it, and the fields in which they differ.
   int like_count = 0;
   std::vector<FieldRange> like_ranges = {};
   // The probability that it is the fastest of the plans of the answer, if all of them run.
@@ -96,6 +97,10 @@ struct ParetoPoint {
 
 // The advice of an answer: to launch its first plan, or to keep the stated baseline.
 enum class Advice { kLaunch, kKeepYours };
+
+inline std::string_view Word(Advice advice) {
+  return advice == Advice::kLaunch ? "launch" : "keep_yours";
+}
 
 struct Recommendation {
   Advice advice = Advice::kLaunch;

@@ -25,14 +25,26 @@ namespace {
 // A careful person leaves so much memory that the plan fits with this probability, if one can.
 constexpr double kSureToFit = 0.95;
 
-ParallelPlan HandMade(const Problem& problem, int t, int p, int experts,
+// A careful person splits a sequence only while so many of its tokens stay on each device.
+constexpr int kLeastTokens = 4096;
+
+struct HandMadeSizes {
+  int tensor = 1;
+  int pipeline = 1;
+  int context = 1;
+  int experts = 1;
+};
+
+ParallelPlan HandMade(const Problem& problem, const HandMadeSizes& sizes,
                       RecomputeGranularity recompute) {
+  const auto& [tensor, pipeline, context, experts] = sizes;
   ParallelPlan plan;
   plan.recompute.granularity = recompute;
-  plan.tensor_parallel = t;
-  plan.sequence_parallel = t > 1;
-  plan.pipeline_parallel = p;
-  plan.data_parallel = DeviceCount(problem.cluster) / (t * p);
+  plan.tensor_parallel = tensor;
+  plan.sequence_parallel = tensor > 1;
+  plan.pipeline_parallel = pipeline;
+  plan.context_parallel = context;
+  plan.data_parallel = DeviceCount(problem.cluster) / (tensor * pipeline * context);
   plan.context_parallel_kind = problem.profile.context_parallel_kinds.front();
   plan.expert_parallel = experts;
   plan.rank_order = problem.profile.rank_orders.front();
@@ -90,6 +102,34 @@ std::optional<ParallelPlan> ByRecipe(const Recipe& recipe, const Problem& proble
   return Fits(*plan, problem, model, share) ? plan : std::nullopt;
 }
 
+// The product of tensor and pipeline parallelism, and context parallelism.
+struct ModelSplit {
+  int product = 1;
+  int context = 1;
+};
+
+// Returns the first plan with these sizes that is legal and fits, or nullopt.
+std::optional<ParallelPlan> ByThumb(const Problem& problem, const ModelSplit& split,
+                                    RecomputeGranularity recompute, AnalyticModel& model,
+                                    double share) {
+  const int node = problem.cluster.pools.front().devices_per_node;
+  const std::vector<int> experts = problem.model.moe.has_value()
+                                       ? Divisors(problem.model.moe->expert_count)
+                                       : std::vector<int>{1};
+  std::vector<int> tensor = Divisors(split.product);
+  std::reverse(tensor.begin(), tensor.end());  // tensor parallelism inside the node first
+  for (const int t : tensor) {
+    if (node % t != 0) continue;
+    for (const int e : experts) {
+      const HandMadeSizes sizes = {
+          .tensor = t, .pipeline = split.product / t, .context = split.context, .experts = e};
+      const auto plan = Legal(HandMade(problem, sizes, recompute), problem);
+      if (plan.has_value() && Fits(*plan, problem, model, share)) return plan;
+    }
+  }
+  return std::nullopt;
+}
+
 // Adds where the baseline comes from.
 void NoteSource(std::string value, std::string source, std::vector<AppliedDefault>& applied) {
   applied.push_back({.field = "baseline", .value = std::move(value), .source = std::move(source)});
@@ -100,29 +140,22 @@ void NoteSource(std::string value, std::string source, std::vector<AppliedDefaul
 std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticModel& model,
                                             double share) {
   const int devices = DeviceCount(problem.cluster);
-  const int node = problem.cluster.pools.front().devices_per_node;
-  const std::vector<int> experts = problem.model.moe.has_value()
-                                       ? Divisors(problem.model.moe->expert_count)
-                                       : std::vector<int>{1};
-  for (const RecomputeGranularity recompute :
-       {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
-    for (const int product : Divisors(devices)) {
-      std::vector<int> tensor = Divisors(product);
-      std::reverse(tensor.begin(), tensor.end());  // tensor parallelism inside the node first
-      for (const int t : tensor) {
-        if (node % t != 0) continue;
-        for (const int e : experts) {
-          const auto plan = Legal(HandMade(problem, t, product / t, e, recompute), problem);
-          if (plan.has_value() && Fits(*plan, problem, model, share)) return plan;
-        }
+  for (const int context : Divisors(devices)) {
+    if (context > 1 && problem.workload.sequence_length / context < kLeastTokens) break;
+    for (const RecomputeGranularity recompute :
+         {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
+      for (const int product : Divisors(devices / context)) {
+        auto plan =
+            ByThumb(problem, {.product = product, .context = context}, recompute, model, share);
+        if (plan.has_value()) return plan;
       }
     }
   }
   return std::nullopt;
 }
 
-std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model,
-                                            std::vector<AppliedDefault>& applied) {
+std::optional<UsualPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model,
+                                         std::vector<AppliedDefault>& applied) {
   const Recipe* const recipe = NearestRecipe(problem);
   const double safe =
       LargestMedianRatio(kSureToFit, MemorySigma(model.problem(), model.calibration()));
@@ -131,32 +164,33 @@ std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticMode
     if (recipe != nullptr) plan = ByRecipe(*recipe, problem, model, share);
     if (plan.has_value()) {
       NoteSource("recipe", fmt::format("{}, {}", recipe->source, recipe->model), applied);
-      return plan;
+      return UsualPlan{.plan = *plan, .origin = BaselineOrigin::kRecipe};
     }
     plan = BaselineByThumb(problem, model, share);
     if (plan.has_value()) {
       NoteSource("rule of thumb", "the smallest tensor x pipeline parallelism that fits", applied);
-      return plan;
+      return UsualPlan{.plan = *plan, .origin = BaselineOrigin::kRuleOfThumb};
     }
   }
   return std::nullopt;
 }
 
-std::optional<RankedPlan> BaselineOf(const std::optional<ResolvedPlan>& stated,
-                                     const Problem& problem, AnalyticModel& model,
-                                     std::vector<AppliedDefault>& applied) {
+std::optional<Baseline> BaselineOf(const std::optional<ResolvedPlan>& stated,
+                                   const Problem& problem, AnalyticModel& model,
+                                   std::vector<AppliedDefault>& applied) {
   if (stated.has_value()) {
     applied.insert(applied.end(), stated->applied_defaults.begin(), stated->applied_defaults.end());
-    return RankPlan(stated->plan, problem, model);
+    return Baseline{.ranked = RankPlan(stated->plan, problem, model)};
   }
-  const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model, applied);
-  if (!plan.has_value()) return std::nullopt;
-  return RankPlan(*plan, problem, model);
+  const std::optional<UsualPlan> usual = DefaultBaseline(problem, model, applied);
+  if (!usual.has_value()) return std::nullopt;
+  return Baseline{.ranked = RankPlan(usual->plan, problem, model), .origin = usual->origin};
 }
 
 void NoteBaseline(StudyResult& result) {
   if (!result.baseline.has_value()) {
-    result.warnings.push_back("no plan that one would set by hand fits, so there is no baseline");
+    result.warnings.push_back(
+        "there is no baseline: no plan that one would set by hand is legal and fits");
     return;
   }
   if (result.recommendation.has_value()) return;  // it says whether to keep the baseline

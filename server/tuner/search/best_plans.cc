@@ -30,7 +30,7 @@ bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b) {
 
 bool AreOneKind(const ParallelPlan& a, const ParallelPlan& b) {
   return a.tensor_parallel == b.tensor_parallel && a.pipeline_parallel == b.pipeline_parallel &&
-         a.context_parallel == b.context_parallel && a.micro_batch_size == b.micro_batch_size;
+         a.micro_batch_size * b.context_parallel == b.micro_batch_size * a.context_parallel;
 }
 
 bool BestPlans::IsFaster::operator()(const RecomputeChoice& a, const RecomputeChoice& b) const {

@@ -2,16 +2,43 @@
 
 #include <utility>
 
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/interval.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/cluster.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
+namespace {
+
+// A plan that fits by the model fits with at least this probability.
+constexpr double kFits = 0.5;
+
+}  // namespace
 
 SearchFound BestPlansOf(const Problem& problem, const Calibration& calibration,
                         const SearchOptions& options) {
   return SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration, options);
+}
+
+Problem WithSureMemory(Problem problem, double fit_probability, const Calibration& calibration) {
+  if (fit_probability <= kFits) return problem;
+  const double ratio =
+      LargestMedianRatio(fit_probability, MemorySigma(ViewOf(problem), calibration));
+  for (NodePool& pool : problem.cluster.pools) {
+    pool.memory_capacity = Scale(pool.memory_capacity, ratio);
+  }
+  return problem;
+}
+
+std::optional<PreparedQuestion> WithOffload(const PreparedQuestion& question) {
+  PreparedQuestion open = question;
+  if (!OpenOffload(open.problem)) return std::nullopt;
+  open.problem.warnings.emplace_back(kOnlyWithOffload);
+  return open;
 }
 
 std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& problem,

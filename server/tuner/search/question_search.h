@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,19 @@ namespace meshwright {
 // model.
 SearchFound BestPlansOf(const Problem& problem, const Calibration& calibration,
                         const SearchOptions& options);
+
+// Returns the problem with so little memory that plans which fit there fit into the problem's own
+// memory with at least this probability, in [0, 1).
+Problem WithSureMemory(Problem problem, double fit_probability, const Calibration& calibration);
+
+// Warning of an answer for which nothing fits without offload.
+inline constexpr std::string_view kOnlyWithOffload =
+    "nothing fits without offload of optimizer states to the host; the search leaves it out "
+    "otherwise, because its cost rests on an assumed host";
+
+// Returns the question with offload of the optimizer open and that warning, or nullopt if offload
+// is open already.
+std::optional<PreparedQuestion> WithOffload(const PreparedQuestion& question);
 
 // Returns the plans that a search has found with their full estimates, in their order.
 std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& problem,

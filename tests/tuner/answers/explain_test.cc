@@ -111,6 +111,29 @@ TEST(ExplainTest, NamesTheRunsItLeansOn) {
   EXPECT_EQ(explanation.calibration, Tuned(request).calibration);
 }
 
+// The plan that tune recommends is explained, and compared with plans that fit as surely.
+TEST(ExplainTest, ExplainsThePlanToLaunch) {
+  const StudyRequest request = TightRequest();
+  const StudyResult result = Tuned(request);
+  const Explanation explanation = Explain(request, Known(), {}).value();
+  EXPECT_EQ(explanation.plan.plan, result.plans.front().plan);
+  EXPECT_EQ(explanation.launch.plan, result.plans.front().plan);
+  EXPECT_EQ(explanation.recommendation, result.recommendation);
+  const Estimate& best = explanation.best.estimate;
+  EXPECT_GE(best.fit_probability, 0.95);
+  EXPECT_LE(best.step_time, explanation.plan.estimate.step_time);
+  const ParallelPlan& optimum = result.model_optimum->plan;
+  ASSERT_LT(result.model_optimum->estimate.fit_probability, 0.95);
+  const auto miss = std::ranges::find_if(explanation.near_misses,
+                                         [&](const NearMiss& m) { return m.plan.plan == optimum; });
+  ASSERT_NE(miss, explanation.near_misses.end());
+  EXPECT_THAT(miss->reason, HasSubstr("faster, but fits with a probability of"));
+  for (const Sensitivity& s : explanation.sensitivities) {
+    ASSERT_TRUE(s.best.has_value()) << s.resource;
+    EXPECT_GE(s.best->estimate.fit_probability, 0.95) << s.resource;
+  }
+}
+
 TEST(ExplainTest, NothingFits) {
   StudyRequest request = {.question = TinyQuestion()};
   request.question.cluster.pools.front().memory_capacity = GiB(0.1);
@@ -148,6 +171,26 @@ TEST(SweepTest, PointsAreTunesAnswers) {
       EXPECT_LE(point.best->estimate.reserved_memory, Scale(GiB(80), 0.1));
     }
   }
+}
+
+// A point does not show a plan that barely fits while another one is sure to.
+TEST(SweepTest, PointsFitSurely) {
+  StudyRequest request = TightRequest();
+  const SweepPoint sure = RunSweep(request, {2}, {0}, Known(), {})->points.front();
+  EXPECT_GE(sure.best.value().estimate.fit_probability, 0.95);
+  request.choice.min_fit_probability = 0;
+  const SweepPoint fastest = RunSweep(request, {2}, {0}, Known(), {})->points.front();
+  EXPECT_LT(fastest.best.value().estimate.fit_probability, 0.95);
+  EXPECT_LT(fastest.best->estimate.step_time, sure.best->estimate.step_time);
+  // Where none is sure, the fastest of all is shown; where none fits, offload is opened.
+  request.choice.min_fit_probability = kMostFitProbability;
+  request.question.cluster.pools.front().memory_capacity = GiB(11);
+  EXPECT_LT(RunSweep(request, {2}, {0}, Known(), {})->points.front().best->estimate.fit_probability,
+            kMostFitProbability);
+  request.question.cluster.pools.front().memory_capacity = GiB(6);
+  const Sweep tightest = RunSweep(request, {2}, {0}, Known(), {}).value();
+  EXPECT_GT(tightest.points.front().best.value().plan.optimizer_offload_ratio, 0);
+  EXPECT_THAT(tightest.warnings, testing::Contains(HasSubstr("nothing fits without offload")));
 }
 
 // The history is selected per job, as in tune: runs on one node and on two differ.

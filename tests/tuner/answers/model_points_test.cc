@@ -124,7 +124,9 @@ TEST(ModelFrontTest, FallbackMarksEveryPoint) {
 }
 
 TEST(ModelSweepTest, AModelThatAgreesGivesTheBuiltInPoints) {
-  const Sweep own = RunSweep({.question = TightQuestion()}, {1, 2}, kLevels, Known(), {}).value();
+  // A vendor's model takes every plan that fits.
+  const StudyRequest question = {.question = TightQuestion(), .choice = kModelOrder};
+  const Sweep own = RunSweep(question, {1, 2}, kLevels, Known(), {}).value();
   const Sweep asked = RunSweep(Tight("fake"), {1, 2}, kLevels, Known(), With(AsBuiltIn)).value();
   ASSERT_EQ(asked.points.size(), own.points.size());
   ASSERT_TRUE(own.points.front().best.has_value());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/choice/choice.h"
@@ -18,7 +19,6 @@
 #include "server/tuner/search/best_plans.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/question_search.h"
-#include "tests/search_space/models.h"
 #include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 #include "tests/tuner/resolve.h"
@@ -26,18 +26,9 @@
 namespace meshwright {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
-
-// Llama-2-7B on two nodes with 22 GiB a device: the fastest plans barely fit.
-StudyRequest Tight() {
-  StudyRequest request = {.question = TinyQuestion()};
-  request.question.model = Llama2_7b();
-  request.question.workload = {.sequence_length = 4096, .global_batch_size = 128};
-  request.question.workload.framework_name = "megatron-core";
-  request.question.cluster.pools = {Nodes(2, 8)};
-  request.question.cluster.pools.front().memory_capacity = GiB(22);
-  return request;
-}
+using testing::Not;
 
 StudyResult Result(const StudyRequest& request) {
   return std::get<StudyResult>(RunStudy(request, Known(), {}).value());
@@ -46,7 +37,7 @@ StudyResult Result(const StudyRequest& request) {
 // The first plan is safe, and is not slower than the fastest plan of a search that has as much less
 // memory, but by a tie.
 TEST(RecommendTest, TheFastestPlanThatIsSure) {
-  StudyRequest request = Tight();
+  StudyRequest request = TightRequest();
   request.choice.tie_probability = 0.5;  // no ties
   const StudyResult result = Result(request);
   const RankedPlan& optimum = *result.model_optimum;
@@ -67,7 +58,7 @@ TEST(RecommendTest, TheFastestPlanThatIsSure) {
 }
 
 TEST(RecommendTest, EveryLineIsAnotherKind) {
-  StudyRequest request = Tight();
+  StudyRequest request = TightRequest();
   request.choice.tie_probability = 0.95;
   const StudyResult result = Result(request);
   ASSERT_EQ(result.plans.size(), 5U);
@@ -88,7 +79,7 @@ TEST(RecommendTest, EveryLineIsAnotherKind) {
 
 // All plans that may be tied are ranked, however few are shown.
 TEST(RecommendTest, ALongerListHasTheSameFirstPlan) {
-  StudyRequest request = Tight();
+  StudyRequest request = TightRequest();
   const RankedPlan first = Result(request).plans.front();
   for (const int count : {1, 20}) {
     request.plan_count = count;
@@ -98,7 +89,7 @@ TEST(RecommendTest, ALongerListHasTheSameFirstPlan) {
 
 // The search keeps exactly the plans that a list of the whole space has within 5 %.
 TEST(RecommendTest, TheTieIsExact) {
-  const PreparedQuestion question = Prepared(Tight());
+  const PreparedQuestion question = Prepared(TightRequest());
   SearchOptions options = {.plan_count = 1, .close_ratio = kMostTieRatio};
   const SearchFound found = BestPlansOf(question.problem, {}, options);
   ASSERT_FALSE(found.close.empty());
@@ -115,7 +106,7 @@ TEST(RecommendTest, TheTieIsExact) {
 }
 
 TEST(RecommendTest, TheModelsOrderOnRequest) {
-  StudyRequest request = Tight();
+  StudyRequest request = TightRequest();
   const RankedPlan optimum = *Result(request).model_optimum;
   request.choice = kModelOrder;
   const StudyResult result = Result(request);
@@ -125,7 +116,7 @@ TEST(RecommendTest, TheModelsOrderOnRequest) {
 }
 
 TEST(RecommendTest, SaysSoIfNoPlanIsSure) {
-  StudyRequest request = Tight();
+  StudyRequest request = TightRequest();
   request.choice.min_fit_probability = kMostFitProbability;
   request.question.cluster.pools.front().memory_capacity = GiB(11);
   const StudyResult result = Result(request);
@@ -133,9 +124,22 @@ TEST(RecommendTest, SaysSoIfNoPlanIsSure) {
   EXPECT_THAT(result.recommendation->reason, HasSubstr("No plan was found that fits with"));
 }
 
+// Where only a closed feature makes a plan sure to fit, the answer says so.
+TEST(RecommendTest, SaysThatOffloadWouldBeSure) {
+  constexpr char kWouldBeSure[] = "with offload of optimizer states to the host, a plan fits";
+  StudyRequest request = TightRequest();
+  EXPECT_THAT(Result(request).warnings, Not(Contains(HasSubstr(kWouldBeSure))));
+  request.question.cluster.pools.front().memory_capacity = GiB(11);
+  request.choice.min_fit_probability = kMostFitProbability;
+  const StudyResult result = Result(request);
+  ASSERT_LT(result.plans.front().estimate.fit_probability, kMostFitProbability);
+  EXPECT_EQ(result.plans.front().plan.optimizer_offload_ratio, 0);
+  EXPECT_THAT(result.warnings, Contains(HasSubstr(kWouldBeSure)));
+}
+
 // An answer whose second search was cut does not pass for proven.
 TEST(RecommendTest, WarnsIfTheSecondSearchIsCut) {
-  const PreparedQuestion question = Prepared(Tight());
+  const PreparedQuestion question = Prepared(TightRequest());
   SearchOptions options;
   const SearchFound found = BestPlansOf(question.problem, {}, options);
   std::vector<std::string> warnings;
@@ -147,7 +151,7 @@ TEST(RecommendTest, WarnsIfTheSecondSearchIsCut) {
 }
 
 TEST(RecommendTest, KeepsAPlanThatCannotBeToldFromTheBest) {
-  StudyRequest request = Tight();
+  StudyRequest request = TightRequest();
   const StudyResult first = Result(request);
   request.baseline = StatedPlan(first.plans.back().plan);
   request.choice.tie_probability = 1;  // everything is tied
@@ -165,14 +169,15 @@ TEST(RecommendTest, KeepsAPlanThatCannotBeToldFromTheBest) {
 
 // Optimizer offload rests on an assumed host.
 TEST(RecommendTest, OffloadOnlyOnRequestOrIfNothingElseFits) {
-  StudyRequest request = Tight();
+  StudyRequest request = TightRequest();
   for (const RankedPlan& ranked : Result(request).plans) {
     EXPECT_EQ(ranked.plan.optimizer_offload_ratio, 0);
   }
   request.question.cluster.pools.front().memory_capacity = GiB(6);
   const StudyResult least = Result(request);
   EXPECT_GT(least.plans.front().plan.optimizer_offload_ratio, 0);
-  EXPECT_THAT(least.warnings, testing::Contains(HasSubstr("nothing fits without offload")));
+  EXPECT_EQ(least.plans.front().estimate.provenance, Provenance::kAssumed);
+  EXPECT_THAT(least.warnings, Contains(HasSubstr("nothing fits without offload")));
 
   request.dimensions = {{.name = "optimizer_offload_ratio", .values = {"0"}}};
   EXPECT_TRUE(std::holds_alternative<Infeasible>(RunStudy(request, Known(), {}).value()));

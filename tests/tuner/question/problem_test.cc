@@ -88,6 +88,33 @@ TEST(ResolveProblemTest, FactsOfTheWorkload) {
       testing::Contains(testing::HasSubstr("host_per_launch_seconds, activation_is_fused")));
 }
 
+// Gradients of 16 bits are of the parameters' type, and grouped GEMMs take bf16 and fp8 only.
+TEST(ResolveProblemTest, DefaultsSuitThePrecision) {
+  const auto resolved = [](const std::string& framework, Precision precision) {
+    Question question = TinyQuestion();
+    question.workload.framework_name = framework;
+    question.workload.precision = precision;
+    question.cluster.pools.front().chip = "nvidia-h100-sxm5-80gb";
+    return Resolved(question).workload;
+  };
+  const auto gradients = [&](const std::string& framework, Precision precision) {
+    return resolved(framework, precision).gradient_dtype;
+  };
+  EXPECT_EQ(gradients("paddle", Precision::kBf16), GradientDtype::kBf16);
+  EXPECT_EQ(gradients("paddle", Precision::kFp16), GradientDtype::kFp16);
+  EXPECT_EQ(gradients("paddle", Precision::kFp32), GradientDtype::kFp32);
+  EXPECT_EQ(gradients("megatron-deepspeed", Precision::kFp16), GradientDtype::kFp16);
+  EXPECT_EQ(gradients("megatron-deepspeed", Precision::kBf16), GradientDtype::kFp32);
+  EXPECT_EQ(gradients("megatron-core", Precision::kFp16), GradientDtype::kFp32);
+  for (const Precision precision : {Precision::kBf16, Precision::kFp8}) {
+    EXPECT_TRUE(resolved("megatron-core", precision).grouped_gemm) << Word(precision);
+  }
+  for (const Precision precision : {Precision::kFp16, Precision::kFp32}) {
+    EXPECT_FALSE(resolved("megatron-core", precision).grouped_gemm) << Word(precision);
+  }
+  EXPECT_EQ(resolved("megatron-lm", Precision::kFp8).fp8_recipe, Fp8Recipe::kDelayed);
+}
+
 // Devices that share a physical device share its memory, unless the pool states each one's.
 TEST(ResolveProblemTest, MemoryOfSharedDevices) {
   Question question = TinyQuestion();
@@ -438,7 +465,7 @@ TEST(CheckQuestionTest, AnUnknownFrameworkIsAMistake) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found.front().field, "workload.framework.name");
   EXPECT_THAT(found.front().description,
-              testing::StartsWith("\"megatron\"; must be one of megatron-lm, "));
+              testing::StartsWith("\"megatron\"; must be one of megatron-core, "));
 }
 
 }  // namespace

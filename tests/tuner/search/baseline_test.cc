@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "estimator/model/analytic_model.h"
@@ -11,6 +12,7 @@
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
+#include "tests/search_space/models.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -70,6 +72,26 @@ void ExpectFirstThatFits(Problem problem, const std::vector<ParallelPlan>& plans
   }
   EXPECT_GE(chosen.size(), 4U) << "the capacities do not tell the plans apart";
   EXPECT_TRUE(chosen.contains(0) && chosen.contains(plans.size()));
+}
+
+// A long sequence is split if nothing fits otherwise, and only then.
+TEST(BaselineByThumbTest, SplitsALongSequence) {
+  Question question = TinyQuestion();
+  question.model = Llama2_7b();
+  question.workload = {.sequence_length = 131072, .global_batch_size = 8};
+  question.cluster.pools = {Nodes(4, 8)};
+  const auto context_of = [&](Bytes capacity) {
+    question.cluster.pools.front().memory_capacity = capacity;
+    const Problem problem = Resolved(question);
+    AnalyticModel model(ViewOf(problem));
+    const auto plan = BaselineByThumb(problem, model);
+    return plan.has_value() ? plan->context_parallel : 0;
+  };
+  EXPECT_EQ(context_of(GiB(1000)), 1);
+  EXPECT_EQ(context_of(GiB(1)), 0);
+  int most = 0;
+  for (int gib = 10; gib < 60; ++gib) most = std::max(most, context_of(GiB(gib)));
+  EXPECT_GT(most, 1);
 }
 
 TEST(BaselineByThumbTest, DenseModel) {
