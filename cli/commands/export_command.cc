@@ -71,7 +71,7 @@ absl::StatusOr<v1::EvaluateCase> CaseOf(const v1::GetStudyResponse& study, int r
 
 absl::StatusOr<Parsed<v1::EvaluateCase>> ReadAsked(const ExportOptions& options,
                                                    const GlobalFlags& flags) {
-  if (options.study.empty()) return ReadCase(options.plan);
+  if (options.study.empty()) return ParseCaseFile(options.plan);
   ASSIGN_OR_RETURN(const v1::GetStudyResponse study, GetStudy(options.study, flags));
   Parsed<v1::EvaluateCase> asked;
   ASSIGN_OR_RETURN(asked.message, CaseOf(study, options.rank));

@@ -292,7 +292,7 @@ absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
   return is_model_only ? asked.model : resolved.status();
 }
 
-absl::StatusOr<Parsed<v1::EvaluateCase>> ReadCase(const std::string& path) {
+absl::StatusOr<Parsed<v1::EvaluateCase>> ParseCaseFile(const std::string& path) {
   const auto text = ReadTextFile(path);
   if (!text.ok()) {
     return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
@@ -301,7 +301,7 @@ absl::StatusOr<Parsed<v1::EvaluateCase>> ReadCase(const std::string& path) {
 }
 
 absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(const Parsed<v1::EvaluateCase> asked, ReadCase(path));
+  ASSIGN_OR_RETURN(const Parsed<v1::EvaluateCase> asked, ParseCaseFile(path));
   QuestionResolver resolver(knowledge);
   return CheckCase(asked, resolver);
 }

@@ -96,7 +96,7 @@ absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
 
 // Reads a file with one case, or stdin for "-". A file that cannot be read is a mistake of the
 // field "plan".
-absl::StatusOr<Parsed<v1::EvaluateCase>> ReadCase(const std::string& path);
+absl::StatusOr<Parsed<v1::EvaluateCase>> ParseCaseFile(const std::string& path);
 
 // Reads and resolves it.
 absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge);

@@ -42,9 +42,10 @@ v1::ExplainPlanResponse Explained() {
 
 TEST(ExplainReportTest, SaysWhatToLaunchAndWhatIsFaster) {
   const std::string report = ExplainReport(Explained(), 200);
-  EXPECT_THAT(report, HasSubstr("It takes 10.0 s a step, and fits with a probability of 97 %. It is "
-                                "the one to launch. It is the surest. The fastest plan that is as "
-                                "sure to fit is tp4 dp4 mb1"));
+  EXPECT_THAT(report,
+              HasSubstr("It takes 10.0 s a step, and fits with a probability of 97 %. It is "
+                        "the one to launch. It is the surest. The fastest plan that is as "
+                        "sure to fit is tp4 dp4 mb1"));
   EXPECT_THAT(report, HasSubstr("The fastest plan (first) and this plan (second)\n"));
   EXPECT_THAT(report, HasSubstr("8.16 % faster, but fits with a probability of 50 %\n"));
   EXPECT_THAT(report, HasSubstr("warning: careful\n"));
