@@ -14,8 +14,8 @@
 #include "search_space/spec/chip.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan_fields.h"
+#include "search_space/spec/plan_value.h"
 #include "server/tuner/export/exporters.h"
-#include "server/tuner/export/plan_words.h"
 #include "server/tuner/export/refusals.h"
 
 namespace meshwright {

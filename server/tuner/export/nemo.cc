@@ -8,6 +8,7 @@
 
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/plan_value.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/command_line.h"
 #include "server/tuner/export/config_text.h"

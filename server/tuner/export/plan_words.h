@@ -18,8 +18,4 @@ std::string ModelSizes(const ModelSpec& model);
 // stages".
 std::string RecomputeWords(const Problem& problem, const ParallelPlan& plan);
 
-// Returns the value of a plan's field, "4", "true", "1f1b", "[20, 20]"; `name` is that of
-// kPlanFields, or "recompute." and that of kRecomputeFields. Returns "stated" for stages.
-std::string PlanValue(const ParallelPlan& plan, std::string_view name);
-
 }  // namespace meshwright

@@ -16,6 +16,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
+#include "search_space/spec/plan_value.h"
 
 namespace meshwright {
 namespace {
@@ -362,9 +363,10 @@ std::vector<FieldViolation> CheckLegality(const ParallelPlan& plan, const Proble
   }
   std::vector<FieldViolation> violations;
   for (const LegalityRule* rule : BrokenRules(ViewOf(problem), plan)) {
-    violations.push_back({.field = fmt::format("{}.{}", prefix, rule->field),
-                          .description = fmt::format("{} refuses it: {} ({})", framework,
-                                                     rule->sentence, rule->source)});
+    violations.push_back(
+        {.field = fmt::format("{}.{}", prefix, rule->field),
+         .description = fmt::format("{}; {} refuses it: {} ({})", PlanValue(plan, rule->field),
+                                    framework, rule->sentence, rule->source)});
   }
   return violations;
 }
