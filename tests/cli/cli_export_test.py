@@ -4,7 +4,7 @@ import json
 import sys
 import unittest
 
-from programs import TINY_PLAN, TINY_WORKLOAD, Folder, case
+from programs import TINY_MODEL, TINY_PLAN, TINY_WORKLOAD, Folder, case
 
 
 class ExportTest(Folder):
@@ -26,12 +26,14 @@ class ExportTest(Folder):
         self.run_cli("export", "--plan", bad, expect=3)
 
     # What the case does not state takes the default of the framework that is exported for, and the
-    # plan is held to its rules.
+    # plan is held to its rules: DeepSpeed keeps 16-bit gradients, Megatron-Core 32-bit ones.
     def test_export_for_another_framework(self):
+        plan = self.write("case.json", case(plan={"micro_batch_size": 1, "zero_stage": 1}))
+        exported = self.run_cli("export", "--plan", plan, "--framework", "deepspeed").stdout
+        self.assertEqual(json.loads(exported)["data_types"], {"grad_accum_dtype": "bf16"})
         plan = self.write("case.json", case())
-        exported = self.run_cli("export", "--plan", plan, "--framework", "torchtitan", expect=3)
-        self.assertIn("error: plan.", exported.stderr)
-        self.assertIn("torchtitan", exported.stderr)
+        refused = self.run_cli("export", "--plan", plan, "--framework", "torchtitan", expect=3)
+        self.assertIn("error: plan.zero_stage = 1", refused.stderr)
 
     # A plan of a study's answer, for its own framework or for another one.
     def test_export_of_a_study(self):
@@ -54,6 +56,15 @@ class ExportTest(Folder):
         self.assertIn("data_parallel_shard_degree", answer["plans"][0]["exports"]["torchtitan"])
         done = self.run_cli("tune", *self.question(), "--framework", "torchtitn", expect=3)
         self.assertIn("workload.framework.name = \"torchtitn\"; must be one of torchtitan", done.stderr)
+
+    # What no plan of the framework can run is an error before the search, here and by a server.
+    def test_model_that_the_framework_cannot_run(self):
+        question = [*self.question(model={**TINY_MODEL, "mlp": "gelu"}), "--framework", "torchtitan"]
+        address = self.start_server()
+        for place in ([], ["--server", address]):
+            for command in (["tune"], ["explain"], ["tune", "--devices", "8,16"]):
+                done = self.run_cli(*command, *question, *place, expect=3)
+                self.assertIn("error: model.mlp = gelu; torchtitan has swiglu", done.stderr)
 
 
 if __name__ == "__main__":

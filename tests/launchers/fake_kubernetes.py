@@ -410,14 +410,10 @@ class Handler(BaseHTTPRequestHandler):
     def serve(self):
         url = urllib.parse.urlparse(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if url.path == "/requests":  # used by the tests
-            return self.answer(200, requests)
-        if url.path == "/rounds":  # how often the controllers have run
-            return self.answer(200, rounds)
-        if url.path == "/script":
+        if url.path in ("/requests", "/rounds", "/script"):  # used by the tests
             with lock:
-                merge(script, json.loads(body))
-            return self.answer(200, script)
+                merge(script, json.loads(body or "{}") if url.path == "/script" else {})
+            return self.answer(200, {"/requests": requests, "/rounds": rounds, "/script": script}[url.path])
         requests.append([self.command, url.path])
         if "token" in script and self.headers.get("Authorization") != "Bearer " + script["token"]:
             return self.refuse(401, "Unauthorized", "Unauthorized")

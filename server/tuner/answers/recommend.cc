@@ -50,7 +50,7 @@ std::string TieWords(ChoiceReason reason) {
     case ChoiceReason::kBetterFounded:
       return "its estimate is better founded";
     case ChoiceReason::kPlainer:
-      return "it has fewer features that no measured run has confirmed";
+      return "it has fewer features that hardly any measured run has confirmed";
     case ChoiceReason::kNearerToOwn:
       return "it is nearer to your own plan";
     case ChoiceReason::kPublished:
@@ -157,8 +157,8 @@ class Table {
   [[nodiscard]] std::string YieldReason(const std::string& fits) const {
     const RankedPlan& cheapest = candidates_[choice_.cheapest];
     std::string text = fmt::format(
-        "The fastest plan that fits as surely rests on {}, which no measured run has confirmed in "
-        "such a job. This one is {} and fits with a probability of {}",
+        "The fastest plan that fits as surely rests on {}, which hardly any measured run has "
+        "confirmed in such a job. This one is {} and fits with a probability of {}",
         fmt::join(UnmeasuredFeatures(cheapest.plan, sequence_length_), " and "),
         SlowerThan(First().estimate, cheapest.estimate), fits);
     const std::string tie = TieWords(choice_.reason);

@@ -16,8 +16,8 @@ namespace meshwright {
 // the least that pairs of measured plans tell apart (docs/choice.md).
 inline constexpr double kMostTieRatio = 1.05;
 
-// A plan with features that no measured run has confirmed yields to one without that takes at most
-// so many times as long, if it is not surely faster.
+// A plan with features that hardly any measured run has confirmed yields to one without that takes
+// at most so many times as long, if it is not surely faster.
 inline constexpr double kMostUnmeasuredRatio = 1.10;
 
 // A plan of a question, of which one is to be launched. The referents outlive it.
@@ -52,7 +52,7 @@ struct Choice {
   std::vector<std::size_t> order = {};
   std::size_t cheapest = 0;  // index of the plan with the least expected cost
   // Index of the plan with which others are tied: the cheapest one, or one to which that yields
-  // because it has fewer features that no measured run has confirmed.
+  // because it has fewer features that hardly any measured run has confirmed.
   std::size_t reference = 0;
   std::size_t tied_count = 0;  // how many of `order`, from its begin, are tied with the reference
   ChoiceReason reason = ChoiceReason::kCheapest;

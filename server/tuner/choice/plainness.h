@@ -7,7 +7,7 @@
 
 namespace meshwright {
 
-// Returns the features of a plan whose cost no measured run has confirmed at this sequence length,
+// Returns the features of a plan whose cost hardly any measured run has confirmed at this length,
 // in the words of the plan's fields (docs/choice.md).
 std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan, int sequence_length);
 

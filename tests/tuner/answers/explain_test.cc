@@ -182,7 +182,7 @@ TEST(SweepTest, PointsFitSurely) {
   const SweepPoint fastest = RunSweep(request, {2}, {0}, Known(), {})->points.front();
   EXPECT_LT(fastest.best.value().estimate.fit_probability, 0.95);
   EXPECT_LT(fastest.best->estimate.step_time, sure.best->estimate.step_time);
-  // Where none is sure, the fastest of all is shown; where none fits, offload is opened.
+  // If none is sure, the fastest of all is shown; if none fits, offload is opened.
   request.choice.min_fit_probability = kMostFitProbability;
   request.question.cluster.pools.front().memory_capacity = GiB(11);
   EXPECT_LT(RunSweep(request, {2}, {0}, Known(), {})->points.front().best->estimate.fit_probability,

@@ -124,7 +124,7 @@ TEST(RecommendTest, SaysSoIfNoPlanIsSure) {
   EXPECT_THAT(result.recommendation->reason, HasSubstr("No plan was found that fits with"));
 }
 
-// Where only a closed feature makes a plan sure to fit, the answer says so.
+// The answer says so if only a closed feature makes a plan sure to fit.
 TEST(RecommendTest, SaysThatOffloadWouldBeSure) {
   constexpr char kWouldBeSure[] = "with offload of optimizer states to the host, a plan fits";
   StudyRequest request = TightRequest();
