@@ -28,7 +28,7 @@ void Measure(benchmark::State& state, const std::vector<ParallelPlan>& plans, Es
 // Measures step time and memory of every stage by the closed form.
 void BM_ClosedFormWarm(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   Measure(state, DrawPlans(problem, kPlans),
           [&](const ParallelPlan& plan) { return model.ClosedForm(plan).step_time.count(); });
 }
@@ -38,7 +38,7 @@ void BM_ClosedFormWarm(benchmark::State& state, std::string_view question) {
 // stage.
 void BM_Finalist(benchmark::State& state, Schedule schedule) {
   const Problem problem = ProblemOf("gpt3_175b_on_512_a100");
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   Measure(state,
           {{.tensor_parallel = 8,
             .sequence_parallel = true,
@@ -72,7 +72,7 @@ void BM_Simulate(benchmark::State& state, Schedule schedule) {
 // Measures an estimate as the search ranks it: simulated.
 void BM_QuickWarm(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   Measure(state, DrawPlans(problem, kPlans),
           [&](const ParallelPlan& plan) { return model.Quick(plan).step_time.count(); });
 }
@@ -80,7 +80,7 @@ void BM_QuickWarm(benchmark::State& state, std::string_view question) {
 // Measures an estimate with the breakdown, the memory of every stage and the interval.
 void BM_FullWarm(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   Measure(state, DrawPlans(problem, kPlans),
           [&](const ParallelPlan& plan) { return model.Full(plan).step_time.count(); });
 }
@@ -89,7 +89,7 @@ void BM_FullWarm(benchmark::State& state, std::string_view question) {
 void BM_FirstPlanCold(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   Measure(state, DrawPlans(problem, 10), [&](const ParallelPlan& plan) {
-    AnalyticModel model(ViewOf(problem));
+    AnalyticModel model(ToEstimatorProblem(problem));
     return model.Quick(plan).step_time.count();
   });
 }

@@ -32,7 +32,7 @@ void BM_Rules(benchmark::State& state, std::string_view question) {
     // No rule judges a recomputation choice by itself.
     if (walk.depth() == static_cast<int>(Dimension::kRecompute)) walk.Skip();
   }
-  const EstimatorProblem view = ViewOf(problem);
+  const EstimatorProblem view = ToEstimatorProblem(problem);
   const PruneContext context = {.problem = view, .space = space};
   std::int64_t checks = 0;
   for (auto _ : state) {
@@ -53,7 +53,7 @@ void BM_NarrowRecompute(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);
   const std::vector<ParallelPlan> plans = DrawPlans(problem, kPlans);
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   std::int64_t choices = 0;
   for (auto _ : state) {
     for (const ParallelPlan& plan : plans) {

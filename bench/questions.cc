@@ -60,7 +60,7 @@ std::optional<ParallelPlan> DrawPlan(const Problem& problem, const SearchSpace& 
     const std::vector<int> values = space.Values(dimension, plan);
     if (values.empty()) return std::nullopt;
     space.Set(dimension, values[random() % values.size()], plan);
-    const EstimatorProblem view = ViewOf(problem);
+    const EstimatorProblem view = ToEstimatorProblem(problem);
     if (pruning.IsCutBySizes({.problem = view, .space = space}, plan, depth + 1)) {
       return std::nullopt;
     }

@@ -16,14 +16,15 @@ void BM_Search(benchmark::State& state, std::string_view question) {
   std::int64_t decided = 0;
   double evaluated = 0;
   for (auto _ : state) {
-    const SearchFound found = SearchExhaustively(space, ViewOf(problem), {}, {});
+    const SearchFound found = SearchExhaustively(space, ToEstimatorProblem(problem), {}, {});
     decided += found.summary.space_count;
     evaluated += static_cast<double>(found.summary.evaluated_count);
   }
   state.SetItemsProcessed(decided);
   // Reports the milliseconds that each rule's hooks take on all cores together, including the
   // clock's own time.
-  const SearchFound timed = SearchExhaustively(space, ViewOf(problem), {}, {.times_rules = true});
+  const SearchFound timed =
+      SearchExhaustively(space, ToEstimatorProblem(problem), {}, {.times_rules = true});
   for (const RuleTally& tally : timed.rules) {
     state.counters[std::string(tally.rule->name) + "_ms"] = 1e3 * tally.time.count();
   }

@@ -17,7 +17,7 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/search/exhaustive.h"
-#include "server/tuner/search/search_by_asking.h"
+#include "server/tuner/search/search_by_strategy.h"
 #include "server/tuner/search/strategies.h"
 
 namespace meshwright {
@@ -72,18 +72,20 @@ void Report(std::string_view question, int seeds, int evaluations) {
                    static_cast<std::int64_t>(kSeedCount));
   SearchOptions options = {.plan_count = 1, .worker_count = 1};
   options.on_progress = [&](const Progress& progress) { exhaustive.Watch(progress); };
-  Time(question, kExhaustive,
-       [&] { exhaustive.End(SearchExhaustively(space, ViewOf(problem), {}, options)); });
+  Time(question, kExhaustive, [&] {
+    exhaustive.End(SearchExhaustively(space, ToEstimatorProblem(problem), {}, options));
+  });
   for (const StrategyRow& row : Strategies()) {
     if (row.name == kExhaustive) continue;  // it ran above
     for (int seed = 1; seed <= seeds; ++seed) {
-      const auto strategy = row.make(
-          {.space = space, .problem = ViewOf(problem), .seed = static_cast<std::uint64_t>(seed)});
-      AnalyticModel model(ViewOf(problem));
+      const auto strategy = row.make({.space = space,
+                                      .problem = ToEstimatorProblem(problem),
+                                      .seed = static_cast<std::uint64_t>(seed)});
+      AnalyticModel model(ToEstimatorProblem(problem));
       Trace trace(fmt::format("{},{},{}", question, row.name, seed));
       options.on_progress = [&](const Progress& progress) { trace.Watch(progress); };
       Time(question, row.name,
-           [&] { trace.End(SearchByAsking(*strategy, model, space, options, evaluations)); });
+           [&] { trace.End(SearchByStrategy(*strategy, model, space, options, evaluations)); });
       std::fflush(stdout);
     }
   }

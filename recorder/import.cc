@@ -31,7 +31,7 @@ struct ImportGroup {
   std::size_t byte_count = 0;
 
   [[nodiscard]] bool IsFull() const {
-    return std::ssize(measurements) >= kMostGroupRows || byte_count >= kMostGroupBytes;
+    return std::ssize(measurements) >= kMaxGroupRows || byte_count >= kMaxGroupBytes;
   }
 };
 

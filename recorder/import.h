@@ -23,7 +23,7 @@ absl::StatusOr<ImportCounts> ImportMeasurements(const LineSource& lines,
 
 // The limits of a group, whichever is reached first. Storing a group takes some milliseconds,
 // during which other writers wait.
-inline constexpr int kMostGroupRows = 100;
-inline constexpr std::size_t kMostGroupBytes = std::size_t{64} * 1024;
+inline constexpr int kMaxGroupRows = 100;
+inline constexpr std::size_t kMaxGroupBytes = std::size_t{64} * 1024;
 
 }  // namespace meshwright

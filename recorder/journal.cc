@@ -45,11 +45,11 @@ absl::Status PlanError(const absl::Status& status, const PlanRecord& plan) {
 // Returns the next studies, by id, that ended before a time, up to the limit of one call.
 absl::StatusOr<std::vector<std::string>> EndedStudies(sqlite3* connection, std::int64_t before_ms,
                                                       std::string_view after_study) {
-  constexpr int kMostStudies = 10;
+  constexpr int kMaxStudies = 10;
   // Only studies that have ended have an end time.
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, R"sql(
 SELECT id FROM studies WHERE end_time_ms < ?1 AND id > ?2 ORDER BY id LIMIT ?3)sql"));
-  RETURN_IF_ERROR(query.Bind(before_ms, after_study, kMostStudies));
+  RETURN_IF_ERROR(query.Bind(before_ms, after_study, kMaxStudies));
   std::vector<std::string> studies;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_row, query.Step());

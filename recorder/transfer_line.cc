@@ -113,8 +113,8 @@ std::string Dump(const Json& json) {
 // Returns a value for an error message, without its nested contents, which may be arbitrarily deep
 // and long.
 std::string Shown(const Json& json) {
-  constexpr std::size_t kMostShown = 100;
-  return json.is_structured() ? json.type_name() : Dump(json).substr(0, kMostShown);
+  constexpr std::size_t kMaxShown = 100;
+  return json.is_structured() ? json.type_name() : Dump(json).substr(0, kMaxShown);
 }
 
 // Returns false also for an unsigned 64-bit number that does not fit in int64, which we never

@@ -26,7 +26,7 @@
 #include "server/launchers/launchers.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_list.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/knowledge.h"
@@ -143,25 +143,26 @@ int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& en
 }
 
 // Returns null if there are no vendors' models.
-absl::StatusOr<std::unique_ptr<ModelShelf>> OpenShelf(const std::string& folder) {
-  if (folder.empty()) return std::unique_ptr<ModelShelf>();
+absl::StatusOr<std::unique_ptr<ModelRegistry>> OpenModels(const std::string& folder) {
+  if (folder.empty()) return std::unique_ptr<ModelRegistry>();
   const auto on_event = [](std::string_view event, const std::string& what) {
     spdlog::info("event=cost_model_{} {}", event, what);
   };
-  return ModelShelf::Open(folder, {}, on_event);
+  return ModelRegistry::Open(folder, {}, on_event);
 }
 
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ModelShelf> shelf, OpenShelf(flags.cost_models));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = flags.server;
-  if (shelf != nullptr) {
-    options.open_model = [&shelf](std::string_view name, const Problem& problem,
-                                  const std::stop_token& cancel) {
-      return shelf->OpenModel(name, problem, cancel);
+  if (registry != nullptr) {
+    options.open_model = [&registry](std::string_view name, const Problem& problem,
+                                     const std::stop_token& cancel) {
+      return registry->OpenModel(name, problem, cancel);
     };
-    for (const ModelManifest& model : shelf->manifests()) options.cost_models.push_back(model.name);
-    options.list_cost_models = [&shelf] { return ListCostModels(shelf->manifests()); };
+    for (const ModelManifest& model : registry->manifests())
+      options.cost_models.push_back(model.name);
+    options.list_cost_models = [&registry] { return ListCostModels(registry->manifests()); };
   }
   const auto run = [&open = options.open_model](const ResolvedStudy& study, const Knowledge& known,
                                                 const StudyControl& control) {

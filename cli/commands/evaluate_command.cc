@@ -33,7 +33,7 @@
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/asked_model.h"
+#include "server/tuner/search/requested_model.h"
 
 namespace meshwright {
 namespace {

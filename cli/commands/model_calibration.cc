@@ -14,7 +14,7 @@
 #include "server/plugins/conformance/conformance.h"
 #include "server/plugins/conformance/report_json.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/plugins/wire/calibration.h"
 #include "server/plugins/wire/model_client.h"
@@ -49,8 +49,8 @@ absl::StatusOr<Asked> Open(const CalibrationFlags& asked, const GlobalFlags& fla
   ASSIGN_OR_RETURN(out.knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const ChipEntry* const chip, out.knowledge.chips.Find(asked.chip));
   out.chip = chip->spec.id;
-  ASSIGN_OR_RETURN(out.manifest, FindManifest(out.models.shelf()->manifests(), asked.name));
-  ASSIGN_OR_RETURN(out.model, out.models.shelf()->Find(asked.name));
+  ASSIGN_OR_RETURN(out.manifest, FindManifest(out.models.registry()->manifests(), asked.name));
+  ASSIGN_OR_RETURN(out.model, out.models.registry()->Find(asked.name));
   ASSIGN_OR_RETURN(out.info, out.model->Start({}));
   return out;
 }

@@ -23,7 +23,7 @@
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_list.h"
 #include "server/plugins/model_process.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/plugins/wire/calibration.h"
 #include "server/plugins/wire/checksum.h"
@@ -56,7 +56,7 @@ int PrintText(const std::string& text) {
 absl::StatusOr<v1::ListCostModelsResponse> ModelsOf(const GlobalFlags& flags) {
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
-    return ListCostModels(models.shelf()->manifests());
+    return ListCostModels(models.registry()->manifests());
   }
   ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
   return client.ListCostModels();
@@ -71,8 +71,8 @@ int List(const GlobalFlags& flags) {
 absl::StatusOr<ShownModel> StartModel(const std::string& name, const GlobalFlags& flags) {
   ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
   ShownModel shown;
-  ASSIGN_OR_RETURN(shown.manifest, FindManifest(models.shelf()->manifests(), name));
-  ASSIGN_OR_RETURN(const std::shared_ptr<RunningModel> model, models.shelf()->Find(name));
+  ASSIGN_OR_RETURN(shown.manifest, FindManifest(models.registry()->manifests(), name));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RunningModel> model, models.registry()->Find(name));
   ASSIGN_OR_RETURN(shown.info, model->Start({}));
   shown.isolation = model->Isolation();
   shown.calibrated_chips = CalibratedChips(flags.cost_models, name);
@@ -101,7 +101,7 @@ absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFl
   RETURN_IF_ERROR(RefuseServer(flags));
   if (!check.name.empty()) {
     ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
-    return FindManifest(models.shelf()->manifests(), check.name);
+    return FindManifest(models.registry()->manifests(), check.name);
   }
   std::error_code error;
   const auto absolute = [&](const std::string& file) {
@@ -135,7 +135,7 @@ absl::StatusOr<Accuracy> Compare(const std::vector<HistoryRow>& runs, const Mode
   const auto model = std::make_shared<RunningModel>(manifest, FailurePolicy(), ModelEvent());
   return CompareWithRuns(runs, knowledge, [&](const Problem& problem) {
     return folder.empty() ? MakePlanModel(model, problem)
-                          : models.shelf()->OpenModel(manifest.name, problem);
+                          : models.registry()->OpenModel(manifest.name, problem);
   });
 }
 

@@ -18,15 +18,15 @@ absl::StatusOr<LocalModels> LocalModels::Open(const std::string& folder) {
     if (event == "started" || event == "not_started" || event == "not_opened") return;
     PrintNote(fmt::format("cost model {}: {}", event, what));
   };
-  ASSIGN_OR_RETURN(models.shelf_, ModelShelf::Open(folder, {}, tell));
+  ASSIGN_OR_RETURN(models.registry_, ModelRegistry::Open(folder, {}, tell));
   return models;
 }
 
 OpenPlanModel LocalModels::opener() const {
-  if (shelf_ == nullptr) return {};
-  return [shelf = shelf_.get()](std::string_view name, const Problem& problem,
-                                const std::stop_token& cancel) {
-    return shelf->OpenModel(name, problem, cancel);
+  if (registry_ == nullptr) return {};
+  return [registry = registry_.get()](std::string_view name, const Problem& problem,
+                                      const std::stop_token& cancel) {
+    return registry->OpenModel(name, problem, cancel);
   };
 }
 

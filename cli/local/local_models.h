@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/program/program.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/tuner/question/plan_model.h"
 
 namespace meshwright {
@@ -16,11 +16,13 @@ class LocalModels {
   // Opens the models of a folder; none if `folder` is empty.
   static absl::StatusOr<LocalModels> Open(const std::string& folder);
 
-  [[nodiscard]] ModelShelf* shelf() const { return shelf_.get(); }  // null if there are no models
-  [[nodiscard]] OpenPlanModel opener() const;                       // must not outlive this
+  [[nodiscard]] ModelRegistry* registry() const {
+    return registry_.get();
+  }                                            // null if there are no models
+  [[nodiscard]] OpenPlanModel opener() const;  // must not outlive this
 
  private:
-  std::unique_ptr<ModelShelf> shelf_;
+  std::unique_ptr<ModelRegistry> registry_;
 };
 
 // Returns INVALID_ARGUMENT with reason USAGE if a server was named: the command runs a model on

@@ -47,7 +47,7 @@ std::string RecomputedLayers(const v1::Plan& plan) {
   return fmt::format(" {}/{} layers", counts[0], layers[0]);
 }
 
-std::string RecomputeWords(const v1::Plan& plan) {
+std::string RecomputeText(const v1::Plan& plan) {
   const v1::RecomputePlan& recompute = plan.recompute();
   if (!recompute.selective_layer_counts().empty()) {
     return fmt::format("full {} and selective {} layers", Runs(recompute.layer_counts()),
@@ -167,7 +167,7 @@ std::string PlanWords(const v1::Plan& plan) {
   }
   AddOtherFields(plan, words);
   if (!plan.stages().empty()) words.push_back(fmt::format("{} stages", plan.stages_size()));
-  return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeWords(plan));
+  return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeText(plan));
 }
 
 }  // namespace meshwright

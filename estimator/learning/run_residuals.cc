@@ -23,9 +23,9 @@ constexpr double kScaleRows = 2;         // weight of the priors' scale, in runs
 constexpr int kRounds = 8;               // later rounds change weights by less than a thousandth
 // Largest distance of a plan's own factor from 0; it grows in proportion if runs agree on a factor
 // that the prior did not allow for.
-constexpr double kMostPlanLogFactor = 0.25;
+constexpr double kMaxPlanLogFactor = 0.25;
 // The matrix is inverted in each round; 128 runs take 10 ms.
-constexpr std::size_t kMostRuns = 128;
+constexpr std::size_t kMaxRuns = 128;
 
 double Squared(double x) { return x * x; }
 
@@ -71,8 +71,8 @@ std::vector<RunResidual> Ordered(std::span<const RunResidual> runs) {
   std::ranges::sort(all);
   const auto others = std::stable_partition(
       all.begin(), all.end(), [](const RunResidual& run) { return run.job == kAsked.job; });
-  std::vector<RunResidual> kept = Thinned({all.begin(), others}, kMostRuns);
-  const std::vector<RunResidual> rest = Thinned({others, all.end()}, kMostRuns - kept.size());
+  std::vector<RunResidual> kept = Thinned({all.begin(), others}, kMaxRuns);
+  const std::vector<RunResidual> rest = Thinned({others, all.end()}, kMaxRuns - kept.size());
   kept.insert(kept.end(), rest.begin(), rest.end());
   return kept;
 }
@@ -219,7 +219,7 @@ FittedResiduals FitResiduals(std::span<const RunResidual> runs, const ResidualPr
   const Posterior posterior = Solve(covariance, residuals, scales);
   fitted.job_variance *= scales.signal;
   fitted.plan_variance *= scales.signal;
-  fitted.most_plan_log_factor = kMostPlanLogFactor * std::max(1.0, scales.signal);
+  fitted.most_plan_log_factor = kMaxPlanLogFactor * std::max(1.0, scales.signal);
   fitted.noise_variance = scales.noise;
   fitted.weights.assign(posterior.weights.begin(), posterior.weights.end());
   fitted.precision.assign(posterior.precision.data(),

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWalkedRounds = 32;
 constexpr int kPaceRounds = 8;
-constexpr std::size_t kMostKeptOperations = 2'000'000;  // 16 bytes each
+constexpr std::size_t kMaxKeptOperations = 2'000'000;  // 16 bytes each
 
 // Runs the operations of each device in their order and hands each to `note`. Returns false if
 // operations wait for one another.
@@ -62,7 +62,7 @@ const PipelineOrders& PipelineSimulator::OrdersFor(const PipelineProgram& progra
                    .proportions = ProportionsOf(program)};
   auto found = orders_.find(key);
   if (found == orders_.end()) {
-    if (kept_operations_ > kMostKeptOperations) {
+    if (kept_operations_ > kMaxKeptOperations) {
       orders_.clear();
       kept_operations_ = 0;
     }

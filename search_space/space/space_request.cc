@@ -45,7 +45,7 @@ std::optional<int> RecomputeCode(std::string_view word) {
   return word == kMixed ? kMixedCode : CodeOf<RecomputeGranularity>(word);
 }
 
-std::string RecomputeWords() {
+std::string RecomputeChoicesText() {
   return fmt::format("{}, {}", AllowedWords<RecomputeGranularity>(), kMixed);
 }
 
@@ -69,7 +69,7 @@ constexpr Row RequestRow(const DimensionRow<Value>& dimension) {
   Row row = {.name = dimension.name, .dimension = dimension.dimension};
   if constexpr (std::is_same_v<Value, RecomputePlan>) {
     row.code = RecomputeCode;
-    row.words = RecomputeWords;
+    row.words = RecomputeChoicesText;
   } else if constexpr (std::is_same_v<Value, bool>) {
     row.code = TruthOf;
     row.words = Truths;

@@ -130,8 +130,8 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
 
 // Choosing a trial compares every plan with every earlier trial. Replays within these limits take
 // half a minute at most.
-constexpr std::size_t kMostReplayRows = 20'000;
-constexpr std::size_t kMostReplayLikenesses = 2'000'000'000;  // rows x trials x trials
+constexpr std::size_t kMaxReplayRows = 20'000;
+constexpr std::size_t kMaxReplayLikenesses = 2'000'000'000;  // rows x trials x trials
 
 // Reads what was measured. A run that did not end well may give 0 for what it could not measure.
 template <typename Row>
@@ -181,8 +181,8 @@ void CheckRan(const MessageReader& in, QuestionResolver& resolver, HistoryRow& r
 std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
   std::vector<MeasuredPlan> rows;
   const std::vector<MessageReader> children = in.Children("replay");
-  if (children.size() > kMostReplayRows) {
-    in.Add("replay", fmt::format("{} rows; must be <= {}", children.size(), kMostReplayRows));
+  if (children.size() > kMaxReplayRows) {
+    in.Add("replay", fmt::format("{} rows; must be <= {}", children.size(), kMaxReplayRows));
     return rows;
   }
   for (const MessageReader& row : children) {
@@ -325,9 +325,9 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   const std::size_t rows = trials.replay.size();
   const auto asked = static_cast<std::size_t>(std::max(0, trials.budget.trials));
   const std::size_t tried = std::min(rows, asked);
-  if (rows * tried * tried > kMostReplayLikenesses) {
+  if (rows * tried * tried > kMaxReplayLikenesses) {
     stated->Add("max_trials", fmt::format("{} of {} rows; rows x trials x trials must be <= {}",
-                                          asked, rows, kMostReplayLikenesses));
+                                          asked, rows, kMaxReplayLikenesses));
   }
 }
 

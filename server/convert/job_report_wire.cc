@@ -229,10 +229,10 @@ absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
 }
 
 std::optional<FieldViolation> CheckCount(int count) {
-  if (count >= 1 && count <= kMostReports) return std::nullopt;
+  if (count >= 1 && count <= kMaxReports) return std::nullopt;
   return FieldViolation{
       .field = "requests",
-      .description = fmt::format("{} reports; must be between 1 and {}", count, kMostReports)};
+      .description = fmt::format("{} reports; must be between 1 and {}", count, kMaxReports)};
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct ReportContext {
   std::int64_t time_ms = 0;
 };
 
-inline constexpr int kMostReports = 1000;  // in one batch
+inline constexpr int kMaxReports = 1000;  // in one batch
 
 // Keeps a report. Returns INVALID_ARGUMENT with every bad field of the request, NOT_FOUND if the
 // study does not exist, and FAILED_PRECONDITION with reason STUDY_WITHOUT_PLANS if it has no

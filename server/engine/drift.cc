@@ -22,7 +22,7 @@ constexpr double kChance = 3;
 // without an interval are skipped.
 constexpr int kPage = 100;
 // The most runs to read, to find those that count among runs that teach nothing.
-constexpr int kMostLookedAt = 1000;
+constexpr int kMaxLookedAt = 1000;
 
 // Returns how far the run is from what was expected, in standard deviations of its own interval.
 // The two sides of the interval may differ.
@@ -38,12 +38,12 @@ std::optional<double> DeviationOf(const MeasurementRecord& run) {
   return deviation;
 }
 
-// Returns the newest runs of the filter that teach and have an interval, at most kMostDriftRuns.
+// Returns the newest runs of the filter that teach and have an interval, at most kMaxDriftRuns.
 absl::StatusOr<std::vector<MeasurementRecord>> NewestRuns(MeasuredRows& rows,
                                                           const MeasurementFilter& filter) {
   std::vector<MeasurementRecord> runs;
   std::string page_token;
-  for (int looked_at = 0; looked_at < kMostLookedAt; looked_at += kPage) {
+  for (int looked_at = 0; looked_at < kMaxLookedAt; looked_at += kPage) {
     // The order is by time and not by number, because an import gives new numbers to old runs.
     ASSIGN_OR_RETURN(
         MeasurementPage page,
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<MeasurementRecord>> NewestRuns(MeasuredRows& rows,
       ASSIGN_OR_RETURN(const MeasuredRow measured, rows.Read(run));
       if (!measured.row.has_value()) continue;
       runs.push_back(std::move(run));
-      if (std::ssize(runs) == kMostDriftRuns) return runs;
+      if (std::ssize(runs) == kMaxDriftRuns) return runs;
     }
     page_token = std::move(page.next_page_token);
     if (page_token.empty()) break;
@@ -72,7 +72,7 @@ std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first) 
     if (!deviation.has_value()) continue;
     deviations += *deviation;
     log_ratios += std::log(*run.step_time / *run.expected.step_time);
-    if (++drift.run_count == kMostDriftRuns) break;
+    if (++drift.run_count == kMaxDriftRuns) break;
   }
   if (drift.run_count < kLeastDriftRuns) return std::nullopt;
   drift.mean_deviation = deviations / drift.run_count;

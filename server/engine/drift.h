@@ -23,10 +23,10 @@ struct Drift {
   double limit = 0;           // limit of its absolute value
   double mean_ratio = 1;      // measured / expected, the geometric mean
 };
-inline constexpr int kMostDriftRuns = 8;
+inline constexpr int kMaxDriftRuns = 8;
 inline constexpr int kLeastDriftRuns = 3;
 
-// Examines the first kMostDriftRuns that ran and had an interval; the newest come first. Returns
+// Examines the first kMaxDriftRuns that ran and had an interval; the newest come first. Returns
 // nullopt if there is no drift.
 std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first);
 

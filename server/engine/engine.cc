@@ -362,7 +362,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const K
   State& s = *state;
   // All studies take one call, so that it takes one sync.
   RETURN_IF_ERROR(s.store.Write(
-      [&s](Recorder& writer) { return TakeUpStudies(writer, s.owner, s.codec, s.studies); }));
+      [&s](Recorder& writer) { return ResumeStudies(writer, s.owner, s.codec, s.studies); }));
   for (int i = 0; i <= kJobThreads; ++i) {
     const Lane lane = i == 0 ? Lane::kSearches : Lane::kJobs;
     s.threads.emplace_back([&s, lane](const std::stop_token& stop) { s.Run(lane, stop); });

@@ -67,7 +67,7 @@ absl::StatusOr<ReportedQuestions> DistinctQuestions(std::span<const JobReport> r
 }
 
 ExpectedFigures ExpectedOf(const ParallelPlan& plan, const PreparedQuestion& question) {
-  AnalyticModel model(ViewOf(question.problem), question.learnt.calibration);
+  AnalyticModel model(ToEstimatorProblem(question.problem), question.learnt.calibration);
   const Estimate estimate = RankPlan(plan, question.problem, model).estimate;
   return {.step_time = estimate.step_time,
           .low = estimate.step_time_low,
@@ -181,12 +181,12 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                                        const StudyCodec& codec,
                                                        std::int64_t time_ms) {
   ASSIGN_OR_RETURN(const ReportedQuestions reported, DistinctQuestions(reports, knowledge, codec));
-  if (reported.questions.size() > kMostReportedQuestions) {
+  if (reported.questions.size() > kMaxReportedQuestions) {
     return InvalidFields(
         {{.field = "requests",
           .description = fmt::format("{} different questions; at most {} in one "
                                      "batch",
-                                     reported.questions.size(), kMostReportedQuestions)}});
+                                     reported.questions.size(), kMaxReportedQuestions)}});
   }
   ASSIGN_OR_RETURN(const std::vector<PreparedQuestion> prepared,
                    PrepareAll(reported.questions, store, knowledge, codec));

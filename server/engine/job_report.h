@@ -34,12 +34,12 @@ struct KeptReport {
 };
 
 // The number of different questions in one batch is limited, because each is calibrated anew.
-inline constexpr std::size_t kMostReportedQuestions = 50;
+inline constexpr std::size_t kMaxReportedQuestions = 50;
 
 // Keeps reports together with what is expected of their plans, based on what the store had measured
 // before them. Keeps all in their order, or none. The reports are valid (job_report_wire.cc).
 // `time_ms` is the current time, so that no clock is read here. Returns INVALID_ARGUMENT for more
-// than kMostReportedQuestions questions. Other errors are the store's: REQUEST_ID_REUSED for a
+// than kMaxReportedQuestions questions. Other errors are the store's: REQUEST_ID_REUSED for a
 // request_id that another report used.
 absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
                                                        const StoreAccess& store,

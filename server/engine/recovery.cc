@@ -22,7 +22,7 @@ namespace meshwright {
 namespace {
 
 // A study that was running this often when its process crashed is assumed to be the cause.
-constexpr int kMostCrashes = 3;
+constexpr int kMaxCrashes = 3;
 
 // Returns how often the process crashed while it ran this study, counted since the last trial that
 // ended. A crash shows as a state event from running to interrupted; an orderly stop writes
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<std::string>> Interrupted(const Recorder& recorder) {
 absl::Status Requeue(Recorder& recorder, const std::string& id, const std::string& owner,
                      const StudyCodec& codec, StudyQueue& studies) {
   ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, id));
-  if (crash_count >= kMostCrashes) {
+  if (crash_count >= kMaxCrashes) {
     const auto lost = absl::InternalError(fmt::format(
         "the server was killed {} times while it ran this study, so it does not run it again",
         crash_count));
@@ -101,7 +101,7 @@ absl::Status Requeue(Recorder& recorder, const std::string& id, const std::strin
 
 }  // namespace
 
-absl::Status TakeUpStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
+absl::Status ResumeStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
                            StudyQueue& studies) {
   RETURN_IF_ERROR(InterruptOrphans(recorder, owner, studies));
   ASSIGN_OR_RETURN(const std::vector<std::string> interrupted, Interrupted(recorder));

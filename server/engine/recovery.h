@@ -12,7 +12,7 @@ namespace meshwright {
 // Resumes the studies that earlier processes left behind, when an engine starts. They are shown as
 // interrupted and queued again, the oldest first. A study that has crashed its process three times
 // fails. `owner` is this process.
-absl::Status TakeUpStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
+absl::Status ResumeStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
                            StudyQueue& studies);
 
 }  // namespace meshwright

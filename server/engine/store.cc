@@ -10,7 +10,7 @@ namespace meshwright {
 namespace {
 
 // The number of readers that stay open. Simultaneous calls open more if needed.
-constexpr std::size_t kMostIdleReaders = 8;
+constexpr std::size_t kMaxIdleReaders = 8;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ absl::StatusOr<Recorder> Store::TakeReader() {
 
 void Store::GiveBack(Recorder reader) {
   const std::lock_guard lock(readers_mutex_);
-  if (idle_readers_.size() < kMostIdleReaders) idle_readers_.push_back(std::move(reader));
+  if (idle_readers_.size() < kMaxIdleReaders) idle_readers_.push_back(std::move(reader));
 }
 
 std::vector<absl::Status> Store::RunTogether(std::span<const StoreCall> calls) {

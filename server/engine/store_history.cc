@@ -70,7 +70,7 @@ class Reader {
 
  private:
   [[nodiscard]] bool IsFull() const {
-    return std::ssize(history_.rows) == kMostStoreRows || std::ssize(seen_) == kMostStoreRowsRead;
+    return std::ssize(history_.rows) == kMaxStoreRows || std::ssize(seen_) == kMaxStoreRowsRead;
   }
 
   absl::Status AddRow(const MeasurementRecord& measurement) {

@@ -13,7 +13,7 @@ namespace meshwright {
 
 // Returns the measurements in the store, up to a number, that may calibrate the question's answer.
 // These are the ones on its chip under its framework: those of its own job first and then the
-// newest, at most kMostStoreRows in total. Measurements from a table that stands in for a cluster
+// newest, at most kMaxStoreRows in total. Measurements from a table that stands in for a cluster
 // are excluded. Measurements never change, so the same number gives the same rows at any time. A
 // warning counts the measurements that are left out because nothing can be learnt from them
 // (MeasuredRows). Another warning tells of drift of the chip.
@@ -24,9 +24,9 @@ absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Pr
 // The number of rows to learn from is limited, because the model prices each: all of them take
 // about a tenth of a second. The times and memory of 128 rows count
 // (estimator/learning/run_residuals.cc), and all failures.
-inline constexpr int kMostStoreRows = 1000;
+inline constexpr int kMaxStoreRows = 1000;
 
 // The number of rows to read in order to find these among rows that are left out.
-inline constexpr int kMostStoreRowsRead = 5000;
+inline constexpr int kMaxStoreRowsRead = 5000;
 
 }  // namespace meshwright

@@ -24,12 +24,12 @@ using std::filesystem::path;
 
 // The largest values are far above what a model needs, and far below what would overflow in a sum.
 constexpr std::int64_t kLeastMemoryBytes = std::int64_t{64} << 20;  // none starts with less
-constexpr std::int64_t kMostMemoryBytes = std::int64_t{16} << 40;
-constexpr std::int64_t kMostCpuSeconds = 31'536'000;  // 365 days
-constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 40;
-constexpr std::int64_t kMostOpenFiles = 1 << 20;
-constexpr std::int64_t kMostProcesses = 4096;
-constexpr std::int64_t kMostDeadlineMilliseconds = 3'600'000;
+constexpr std::int64_t kMaxMemoryBytes = std::int64_t{16} << 40;
+constexpr std::int64_t kMaxCpuSeconds = 31'536'000;  // 365 days
+constexpr std::int64_t kMaxFileBytes = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxOpenFiles = 1 << 20;
+constexpr std::int64_t kMaxProcesses = 4096;
+constexpr std::int64_t kMaxDeadlineMilliseconds = 3'600'000;
 
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 63 && text.front() != '-' &&
@@ -143,13 +143,13 @@ class ManifestReader {
   }
 
   void Limits(ModelLimits& limits) {
-    Whole("memory_limit_bytes", {kLeastMemoryBytes, kMostMemoryBytes}, limits.memory_bytes);
-    Whole("cpu_limit_seconds", {.most = kMostCpuSeconds}, limits.cpu_seconds);
-    Whole("file_limit_bytes", {.most = kMostFileBytes}, limits.file_bytes);
-    Whole("open_file_limit", {.most = kMostOpenFiles}, limits.open_files);
-    Whole("process_limit", {.most = kMostProcesses}, limits.processes);
+    Whole("memory_limit_bytes", {kLeastMemoryBytes, kMaxMemoryBytes}, limits.memory_bytes);
+    Whole("cpu_limit_seconds", {.most = kMaxCpuSeconds}, limits.cpu_seconds);
+    Whole("file_limit_bytes", {.most = kMaxFileBytes}, limits.file_bytes);
+    Whole("open_file_limit", {.most = kMaxOpenFiles}, limits.open_files);
+    Whole("process_limit", {.most = kMaxProcesses}, limits.processes);
     std::int64_t milliseconds = limits.batch_deadline.count();
-    Whole("batch_deadline_milliseconds", {.most = kMostDeadlineMilliseconds}, milliseconds);
+    Whole("batch_deadline_milliseconds", {.most = kMaxDeadlineMilliseconds}, milliseconds);
     limits.batch_deadline = std::chrono::milliseconds(milliseconds);
   }
 

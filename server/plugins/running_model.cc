@@ -21,10 +21,10 @@ using std::chrono::milliseconds;
 // multiple of its slowest answer so far instead of the whole deadline.
 constexpr int kPatience = 20;
 constexpr milliseconds kLeastPatience(1'000);
-constexpr int kMostIsolated = 8;  // plans per batch; after them the rest is not asked
+constexpr int kMaxIsolated = 8;  // plans per batch; after them the rest is not asked
 constexpr milliseconds kEndTime(200);
 constexpr milliseconds kTurnLook(20);  // how often a waiting caller looks at its stop token
-constexpr int kMostDoublings = 16;     // doublings of the back-off until it is the longest
+constexpr int kMaxDoublings = 16;      // doublings of the back-off until it is the longest
 
 std::string TextOf(const absl::Status& status) {
   return fmt::format("{}: {}", absl::StatusCodeToString(status.code()),
@@ -106,7 +106,7 @@ absl::Status RunningModel::BackOff(const std::stop_token& cancel) {
         "COST_MODEL_GIVEN_UP");
   }
   if (count == 0) return absl::OkStatus();
-  const int doublings = std::min(count - 1, kMostDoublings);
+  const int doublings = std::min(count - 1, kMaxDoublings);
   const milliseconds wait =
       std::min(policy_.longest_back_off, policy_.first_back_off * (1 << doublings));
   std::mutex mutex;
@@ -320,7 +320,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
       return asked;
     } else if (!range.has_failed) {
       left.push_back({.begin = range.begin, .size = range.size, .has_failed = true});
-    } else if (isolated == kMostIsolated) {
+    } else if (isolated == kMaxIsolated) {
       left.push_back(range);
       break;
     } else {

@@ -48,10 +48,10 @@ class Follower {
 
   // Reads no more than a pipe can hold, because children of the child may go on writing.
   void ReadRest() {
-    constexpr int kMostPieces = 16;
+    constexpr int kMaxPieces = 16;
     error_code error;
     pipe_.non_blocking(true, error);
-    for (int i = 0; !error && i < kMostPieces; ++i) {
+    for (int i = 0; !error && i < kMaxPieces; ++i) {
       const std::size_t size = pipe_.read_some(asio::buffer(piece_), error);
       if (!error) sink_({piece_.data(), size});
     }

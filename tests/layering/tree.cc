@@ -174,11 +174,11 @@ std::vector<Violation> FindLargeFolders(const SourceTree& tree) {
   for (const auto& [path, text] : tree) rooms[FolderOf(path)].insert(RoomOf(path));
   std::vector<Violation> violations;
   for (const auto& [folder, names] : rooms) {
-    if (static_cast<int>(names.size()) <= kMostRooms) continue;
+    if (static_cast<int>(names.size()) <= kMaxRooms) continue;
     violations.push_back({.file = folder,
                           .line = 1,
                           .message = fmt::format("{} rooms; at most {}: divide it by concept",
-                                                 names.size(), kMostRooms)});
+                                                 names.size(), kMaxRooms)});
   }
   return violations;
 }

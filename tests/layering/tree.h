@@ -13,7 +13,7 @@ namespace meshwright {
 using SourceTree = std::map<std::string, std::string>;
 
 // A room is a source with its header. This is the most that a folder may have.
-inline constexpr int kMostRooms = 25;
+inline constexpr int kMaxRooms = 25;
 
 // Returns one violation for each circle of rooms that include each other, and for each circle of
 // folders.
@@ -23,7 +23,7 @@ std::vector<Violation> FindCircles(const SourceTree& tree);
 // header that declares the type. Such an arrow between folders would be invisible.
 std::vector<Violation> FindHiddenArrows(const SourceTree& tree);
 
-// Returns a violation for each folder with more than kMostRooms rooms.
+// Returns a violation for each folder with more than kMaxRooms rooms.
 std::vector<Violation> FindLargeFolders(const SourceTree& tree);
 
 // Returns, for each folder, the other folders that it includes headers of.

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "search_space/spec/plan.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/plugins/wire/calibration.h"
 #include "server/tuner/question/plan_model.h"

@@ -9,7 +9,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"

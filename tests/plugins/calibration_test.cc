@@ -10,7 +10,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/tuner/question/plan_model.h"
 #include "tests/files/temporary_folder.h"
@@ -103,8 +103,8 @@ TEST(StoredCalibrationTest, WhatCannotBeUsedSaysWhy) {
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {"{", "not a JSON object"},
            {R"({"parameters": "?"})", "must be hexadecimal digits"},
-           {with_zeros(kMostParameterBytes + 1), "must be at most 1048576"},
-           {with_zeros(2 * kMostParameterBytes), "too large"},
+           {with_zeros(kMaxParameterBytes + 1), "must be at most 1048576"},
+           {with_zeros(2 * kMaxParameterBytes), "too large"},
            {R"({"parameters": "00ff", "model": "b"})", "of another model"}}) {
     std::ofstream(*stored) << text;
     const absl::Status status = LoadCalibration(folder.path(), "a", kChip).status();
@@ -133,14 +133,14 @@ constexpr double kMemory = 1.2e12;
 
 TEST(CalibratedModelTest, IsAskedWithItsParametersAndSaysSo) {
   const TemporaryFolder folder;
-  const auto shelf = ShelfWith(folder, CppTemplate());
+  const auto registry = RegistryWith(folder, CppTemplate());
   const std::vector<ParallelPlan> plans = SmallPlans(4);
-  const auto plain = shelf->OpenModel("roofline-cpp", SmallProblem());
+  const auto plain = registry->OpenModel("roofline-cpp", SmallProblem());
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ((*plain)->version().calibration, "");
   const StoredCalibration stored = Stored(CppTemplate(), Fitted(kSlowMatmul, kMemory));
   ASSERT_TRUE(Store(folder.path(), stored).ok());
-  const auto calibrated = shelf->OpenModel("roofline-cpp", SmallProblem());  // from the next on
+  const auto calibrated = registry->OpenModel("roofline-cpp", SmallProblem());  // from the next on
   ASSERT_TRUE(calibrated.ok()) << calibrated.status();
   EXPECT_EQ((*calibrated)->version().calibration, CalibrationName(stored.fitted.parameters));
   EXPECT_NE((*calibrated)->version(), (*plain)->version());
@@ -158,14 +158,14 @@ TEST(CalibratedModelTest, IsAskedWithItsParametersAndSaysSo) {
 TEST(CalibratedModelTest, ThatOfAnotherProgramIsNotUsed) {
   const TemporaryFolder folder;
   std::vector<std::string> events;
-  const auto shelf =
-      ShelfWith(folder, CppTemplate(), [&](std::string_view event, const std::string& what) {
+  const auto registry =
+      RegistryWith(folder, CppTemplate(), [&](std::string_view event, const std::string& what) {
         if (event == "not_calibrated") events.push_back(what);
       });
   StoredCalibration stored = Stored(CppTemplate(), Fitted(kSlowMatmul, kMemory));
   stored.checksum = std::string(64, '0');
   ASSERT_TRUE(Store(folder.path(), stored).ok());
-  const auto opened = shelf->OpenModel("roofline-cpp", SmallProblem());
+  const auto opened = registry->OpenModel("roofline-cpp", SmallProblem());
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_EQ((*opened)->version().calibration, "");
   EXPECT_THAT((*opened)->warnings(),

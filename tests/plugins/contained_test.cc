@@ -15,7 +15,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
@@ -51,11 +51,11 @@ std::optional<Times> Tune(const std::string& mode, const TemporaryFolder& folder
   FailurePolicy policy = QuickPolicy();
   policy.most_failures = 1'000'000;
   folder.Write("model.json", ManifestText(manifest));
-  const auto shelf = ModelShelf::Open(folder.path(), policy).value();
+  const auto registry = ModelRegistry::Open(folder.path(), policy).value();
   StudyControl control;
-  control.open_model = [&shelf](std::string_view model, const Problem& problem,
-                                const std::stop_token& cancel) {
-    return shelf->OpenModel(model, problem, cancel);
+  control.open_model = [&registry](std::string_view model, const Problem& problem,
+                                   const std::stop_token& cancel) {
+    return registry->OpenModel(model, problem, cancel);
   };
   const auto answer = RunStudy({.question = TinyQuestion(),
                                 .plan_count = 10'000,

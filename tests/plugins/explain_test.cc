@@ -8,7 +8,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
@@ -31,11 +31,11 @@ using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
-StudyControl With(ModelShelf& shelf) {
+StudyControl With(ModelRegistry& registry) {
   StudyControl control;
-  control.open_model = [&shelf](std::string_view model, const Problem& problem,
-                                const std::stop_token& cancel) {
-    return shelf.OpenModel(model, problem, cancel);
+  control.open_model = [&registry](std::string_view model, const Problem& problem,
+                                   const std::stop_token& cancel) {
+    return registry.OpenModel(model, problem, cancel);
   };
   return control;
 }
@@ -47,11 +47,11 @@ StudyRequest Asking(const std::string& name) {
 TEST(ExplainByModelTest, TemplatesExplainTheirBestPlan) {
   for (const ModelManifest& manifest : {CppTemplate(), CTemplate()}) {
     const TemporaryFolder folder;
-    const auto shelf = ShelfWith(folder, manifest);
-    const auto tuned = RunStudy(Asking(manifest.name), Known(), With(*shelf));
+    const auto registry = RegistryWith(folder, manifest);
+    const auto tuned = RunStudy(Asking(manifest.name), Known(), With(*registry));
     ASSERT_TRUE(tuned.ok()) << tuned.status();
     const RankedPlan& winner = std::get<StudyResult>(*tuned).plans.front();
-    const auto explained = Explain(Asking(manifest.name), Known(), With(*shelf));
+    const auto explained = Explain(Asking(manifest.name), Known(), With(*registry));
     ASSERT_TRUE(explained.ok()) << explained.status();
     EXPECT_EQ(explained->plan.plan, winner.plan);
     EXPECT_EQ(explained->best.plan, winner.plan);
@@ -67,11 +67,11 @@ TEST(ExplainByModelTest, TemplatesExplainTheirBestPlan) {
 // The baseline is explained by its own lines, which differ from those of the best plan.
 TEST(ExplainByModelTest, TheBaselineIsExplained) {
   const TemporaryFolder folder;
-  const auto shelf = ShelfWith(folder, CppTemplate());
+  const auto registry = RegistryWith(folder, CppTemplate());
   StudyRequest request = Asking("roofline-cpp");
-  const auto best = Explain(request, Known(), With(*shelf));
+  const auto best = Explain(request, Known(), With(*registry));
   request.baseline = PlanRequest{.tensor_parallel = 4};
-  const auto own = Explain(request, Known(), With(*shelf));
+  const auto own = Explain(request, Known(), With(*registry));
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(own->plan.plan.tensor_parallel, 4);
   EXPECT_EQ(own->best.plan, best->best.plan);
@@ -95,8 +95,8 @@ TEST_P(SilentModelTest, IsSaid) {
   const ModelFolders folders;
   {
     const TemporaryFolder folder;
-    const auto shelf = ShelfWith(folder, BadModel(GetParam().mode));
-    const auto explained = Explain(Asking("bad"), Known(), With(*shelf));
+    const auto registry = RegistryWith(folder, BadModel(GetParam().mode));
+    const auto explained = Explain(Asking("bad"), Known(), With(*registry));
     ASSERT_TRUE(explained.ok()) << explained.status();
     EXPECT_FALSE(explained->best.estimate.cost_model->is_fallback);
     EXPECT_THAT(explained->model_lines, IsEmpty());
@@ -122,11 +122,11 @@ TEST(ExplainByModelTest, WhatAModelSaysIsBounded) {
 
 TEST(ExplainByModelTest, AFallbackExplainsNothing) {
   const TemporaryFolder folder;
-  const auto shelf = ShelfWith(folder, BadModel("crash_at_start"));
+  const auto registry = RegistryWith(folder, BadModel("crash_at_start"));
   StudyRequest request = Asking("bad");
-  EXPECT_EQ(Reason(Explain(request, Known(), With(*shelf)).status()), "COST_MODEL_START");
+  EXPECT_EQ(Reason(Explain(request, Known(), With(*registry)).status()), "COST_MODEL_START");
   request.cost_model->allow_fallback = true;
-  const auto explained = Explain(request, Known(), With(*shelf));
+  const auto explained = Explain(request, Known(), With(*registry));
   ASSERT_TRUE(explained.ok()) << explained.status();
   EXPECT_TRUE(explained->plan.estimate.cost_model->is_fallback);
   EXPECT_THAT(explained->model_lines, IsEmpty());

@@ -9,7 +9,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/plan_model.h"
@@ -43,14 +43,14 @@ struct Found {
 Found Tune(const ModelManifest& manifest, const std::vector<std::string>& disabled) {
   Found found;
   const TemporaryFolder folder;
-  const auto shelf =
-      ShelfWith(folder, manifest, [&found](std::string_view event, const std::string& /*what*/) {
+  const auto registry =
+      RegistryWith(folder, manifest, [&found](std::string_view event, const std::string& /*what*/) {
         found.events.emplace_back(event);
       });
   StudyControl control;
-  control.open_model = [&shelf](std::string_view model, const Problem& problem,
-                                const std::stop_token& cancel) {
-    return shelf->OpenModel(model, problem, cancel);
+  control.open_model = [&registry](std::string_view model, const Problem& problem,
+                                   const std::stop_token& cancel) {
+    return registry->OpenModel(model, problem, cancel);
   };
   const auto answer = RunStudy({.question = TinyQuestion(),
                                 .disabled_rules = disabled,

@@ -63,10 +63,10 @@ ModelManifest CTemplate() { return Library("roofline-c", "libtemplate_cost_model
 
 ModelManifest OldLibrary() { return Library("abi-1-0", "libabi_1_0_library.so"); }
 
-std::unique_ptr<ModelShelf> ShelfWith(const TemporaryFolder& folder, const ModelManifest& manifest,
-                                      ModelEvent on_event) {
+std::unique_ptr<ModelRegistry> RegistryWith(const TemporaryFolder& folder,
+                                            const ModelManifest& manifest, ModelEvent on_event) {
   folder.Write("model.json", ManifestText(manifest));
-  return ModelShelf::Open(folder.path(), QuickPolicy(), std::move(on_event)).value();
+  return ModelRegistry::Open(folder.path(), QuickPolicy(), std::move(on_event)).value();
 }
 
 std::string ManifestText(const ModelManifest& manifest) {

@@ -7,7 +7,7 @@
 
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
 #include "server/tuner/question/problem.h"
 #include "tests/files/temporary_folder.h"
@@ -42,9 +42,10 @@ ModelManifest OldLibrary();
 // Returns a manifest as the text of its file.
 std::string ManifestText(const ModelManifest& manifest);
 
-// Makes a shelf that holds only this model.
-std::unique_ptr<ModelShelf> ShelfWith(const TemporaryFolder& folder, const ModelManifest& manifest,
-                                      ModelEvent on_event = {});
+// Makes a registry that holds only this model.
+std::unique_ptr<ModelRegistry> RegistryWith(const TemporaryFolder& folder,
+                                            const ModelManifest& manifest,
+                                            ModelEvent on_event = {});
 
 // Reacts to failures at once, so that tests are quick.
 FailurePolicy QuickPolicy();

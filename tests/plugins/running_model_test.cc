@@ -19,7 +19,7 @@
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/process/sanitizer.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
@@ -452,10 +452,10 @@ TEST(RunningModelTest, TemplatesAnswer) {
 TEST(ModelShelfTest, FindsModelsByName) {
   const TemporaryFolder folder;
   folder.Write("good.json", ManifestText(CppTemplate()));
-  const auto shelf = ModelShelf::Open(folder.path(), QuickPolicy());
-  ASSERT_TRUE(shelf.ok()) << shelf.status();
-  EXPECT_TRUE((*shelf)->OpenModel("roofline-cpp", SmallProblem()).ok());
-  const auto unknown = (*shelf)->OpenModel("other", SmallProblem());
+  const auto registry = ModelRegistry::Open(folder.path(), QuickPolicy());
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  EXPECT_TRUE((*registry)->OpenModel("roofline-cpp", SmallProblem()).ok());
+  const auto unknown = (*registry)->OpenModel("other", SmallProblem());
   EXPECT_EQ(Reason(unknown.status()), "UNKNOWN_COST_MODEL");
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("roofline-cpp"));
 }

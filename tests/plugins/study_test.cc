@@ -7,7 +7,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 #include "server/process/sanitizer.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/plan_model.h"
@@ -25,11 +25,12 @@ namespace {
 
 using testing::IsEmpty;
 
-absl::StatusOr<StudyAnswer> Tune(ModelShelf& shelf, const std::string& name, bool allow_fallback) {
+absl::StatusOr<StudyAnswer> Tune(ModelRegistry& registry, const std::string& name,
+                                 bool allow_fallback) {
   StudyControl control;
-  control.open_model = [&shelf](std::string_view model, const Problem& problem,
-                                const std::stop_token& cancel) {
-    return shelf.OpenModel(model, problem, cancel);
+  control.open_model = [&registry](std::string_view model, const Problem& problem,
+                                   const std::stop_token& cancel) {
+    return registry.OpenModel(model, problem, cancel);
   };
   return RunStudy({.question = TinyQuestion(),
                    .cost_model = CostModelRequest{.name = name, .allow_fallback = allow_fallback}},
@@ -39,8 +40,8 @@ absl::StatusOr<StudyAnswer> Tune(ModelShelf& shelf, const std::string& name, boo
 TEST(StudyWithModelTest, TemplatesAnswer) {
   for (const ModelManifest& manifest : {CppTemplate(), CTemplate()}) {
     const TemporaryFolder folder;
-    const auto shelf = ShelfWith(folder, manifest);
-    const auto answer = Tune(*shelf, manifest.name, false);
+    const auto registry = RegistryWith(folder, manifest);
+    const auto answer = Tune(*registry, manifest.name, false);
     ASSERT_TRUE(answer.ok()) << answer.status();
     const StudyResult& result = std::get<StudyResult>(*answer);
     EXPECT_TRUE(result.search.complete);
@@ -54,8 +55,8 @@ TEST(StudyWithModelTest, TemplatesAnswer) {
 // The contract's limit is in the middle of a character.
 TEST(StudyWithModelTest, ALongReasonIsReadBack) {
   const TemporaryFolder folder;
-  const auto shelf = ShelfWith(folder, BadModel("chinese"));
-  const auto answer = Tune(*shelf, "bad", false);
+  const auto registry = RegistryWith(folder, BadModel("chinese"));
+  const auto answer = Tune(*registry, "bad", false);
   ASSERT_TRUE(answer.ok()) << answer.status();
   std::string warning;
   for (const std::string& text : std::get<StudyResult>(*answer).warnings) {
@@ -71,8 +72,8 @@ TEST(StudyWithModelTest, ALongReasonIsReadBack) {
 
 TEST(StudyWithModelTest, WarningsOfTheModelAreTheAnswers) {
   const TemporaryFolder folder;
-  const auto shelf = ShelfWith(folder, BadModel("warnings"));
-  const auto answer = Tune(*shelf, "bad", false);
+  const auto registry = RegistryWith(folder, BadModel("warnings"));
+  const auto answer = Tune(*registry, "bad", false);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_THAT(std::get<StudyResult>(*answer).warnings,
               testing::Contains("cost model bad:  [2Jassumes much, 15"));
@@ -82,8 +83,8 @@ TEST(StudyWithModelTest, WarningsOfTheModelAreTheAnswers) {
 TEST(StudyWithModelTest, AModelThatChangesItsAnswersIsNamed) {
   const TemporaryFolder folder;
   for (const bool changes : {false, true}) {
-    const auto shelf = ShelfWith(folder, BadModel(changes ? "nondeterministic" : "good"));
-    const auto answer = Tune(*shelf, "bad", false);
+    const auto registry = RegistryWith(folder, BadModel(changes ? "nondeterministic" : "good"));
+    const auto answer = Tune(*registry, "bad", false);
     ASSERT_TRUE(answer.ok()) << answer.status();
     ASSERT_FALSE(std::get<StudyResult>(*answer).plans.empty());
     const auto is_named = testing::Contains(testing::HasSubstr("says that it is deterministic"));
@@ -152,9 +153,9 @@ TEST(StudyWithModelTest, EveryBadModelIsContained) {
     if (mode == "garbage") policy.start_timeout = std::chrono::milliseconds(2'000);
     folder.Write("model.json", ManifestText(BadModel(mode)));
     {
-      const auto shelf = ModelShelf::Open(folder.path(), policy).value();
+      const auto registry = ModelRegistry::Open(folder.path(), policy).value();
       for (const bool allow_fallback : {false, true}) {
-        const auto answer = Tune(*shelf, "bad", allow_fallback);
+        const auto answer = Tune(*registry, "bad", allow_fallback);
         if (answer.ok()) {
           EXPECT_FALSE(std::get<StudyResult>(*answer).plans.empty()) << mode;
         } else {

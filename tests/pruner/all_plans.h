@@ -33,7 +33,7 @@ using Evaluated = RecomputeChoice;
 class RejectedBy {
  public:
   RejectedBy(std::string_view rule, const Problem& problem)
-      : view_(ViewOf(problem)), space_(SpaceOf(problem)) {
+      : view_(ToEstimatorProblem(problem)), space_(SpaceOf(problem)) {
     for (const PruneRule& row : PruneRules()) {
       if (row.name == rule) on_prefix_ = row.on_prefix;
     }
@@ -57,7 +57,7 @@ class AllPlans {
  public:
   explicit AllPlans(const Problem& problem, const Calibration& calibration = {})
       : problem_(problem),
-        model_(ViewOf(problem), calibration),
+        model_(ToEstimatorProblem(problem), calibration),
         is_refused_("framework", problem),
         is_indivisible_("divisibility", problem) {
     const int devices = DeviceCount(problem.cluster);

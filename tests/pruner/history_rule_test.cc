@@ -89,7 +89,7 @@ void ExpectAllCounted(const SearchSummary& summary) {
 
 SearchFound Search(const Problem& problem, const Calibration& calibration,
                    const std::vector<std::string>& disabled_rules = {}) {
-  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration,
+  return SearchExhaustively(SpaceOf(problem), ToEstimatorProblem(problem), calibration,
                             {.plan_count = 3, .disabled_rules = disabled_rules});
 }
 
@@ -101,7 +101,7 @@ TEST_P(HistoryRuleTest, SearchFindsTheBestThatHasNotFailed) {
   Calibration calibration;
   for (int i = 0; i < 12; ++i) {
     const auto best = std::ranges::find_if(plans, [&](const Evaluated& e) {
-      return AnalyticModel(ViewOf(problem), calibration).CheckMemory(e.plan).fits &&
+      return AnalyticModel(ToEstimatorProblem(problem), calibration).CheckMemory(e.plan).fits &&
              std::ranges::find(calibration.failed, e.plan, &FailedRun::plan) ==
                  calibration.failed.end();
     });
@@ -162,7 +162,7 @@ TEST_P(FailedByStageTest, NextBestIsFound) {
   Calibration calibration;
   int by_stage = 0;
   for (int i = 0; i < 40; ++i) {
-    const FailedPlans failed(calibration, ViewOf(problem));
+    const FailedPlans failed(calibration, ToEstimatorProblem(problem));
     const auto best = std::ranges::find_if(
         plans, [&](const Evaluated& e) { return failed.Find(e.plan) == nullptr; });
     const SearchFound found = Search(problem, calibration);
@@ -226,7 +226,7 @@ TEST(FailedPlans, FindsWhatIsWrittenDifferently) {
                          .recompute = {.granularity = RecomputeGranularity::kFull},
                          .layers_per_stage = {2, 2}};
   const Calibration calibration = {.failed = {{.plan = stated, .outcome = Outcome::kCrash}}};
-  const FailedPlans failed(calibration, ViewOf(problem));
+  const FailedPlans failed(calibration, ToEstimatorProblem(problem));
   ParallelPlan searched = stated;
   searched.layers_per_stage.clear();
   searched.recompute.layer_counts = {2, 2};
@@ -243,13 +243,13 @@ TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
   const Problem problem = OpenProblem(TinyQuestion());
   ParallelPlan failed = {.data_parallel = 4, .micro_batch_size = 2};
   const auto size_of = [&](const ParallelPlan& plan) {
-    return AnalyticModel(ViewOf(problem)).CheckMemory(plan).reserved_memory;
+    return AnalyticModel(ToEstimatorProblem(problem)).CheckMemory(plan).reserved_memory;
   };
   Calibration calibration = {.out_of_memory = FailedRun{.plan = failed,
                                                         .reserved_memory = size_of(failed),
                                                         .memory_capacity = GiB(80)}};
   const auto why = [&](const ParallelPlan& plan) {
-    return WhyRuledOut(plan, calibration, ViewOf(problem));
+    return WhyRuledOut(plan, calibration, ToEstimatorProblem(problem));
   };
   ParallelPlan larger = failed;
   larger.micro_batch_size = 4;

@@ -28,7 +28,7 @@ ParallelPlan DataParallel() { return {.data_parallel = 4, .micro_batch_size = 2}
 std::optional<std::vector<std::string>> Compare(const ParallelPlan& plan,
                                                 const ParallelPlan& other) {
   const Problem problem = OpenProblem(TinyQuestion());
-  return NeedsAtLeast(plan, other, ViewOf(problem));
+  return NeedsAtLeast(plan, other, ToEstimatorProblem(problem));
 }
 
 TEST(NeedsAtLeast, SaysByWhichDimensions) {
@@ -132,7 +132,7 @@ TEST(NeedsAtLeast, HoldsForTheModel) {
       const Evaluated& a = plans[random() % plans.size()];
       const auto& alike = by_shape[{a.plan.tensor_parallel, a.plan.pipeline_parallel}];
       const Evaluated& b = *alike[random() % alike.size()];
-      const auto reasons = NeedsAtLeast(a.plan, b.plan, ViewOf(problem));
+      const auto reasons = NeedsAtLeast(a.plan, b.plan, ToEstimatorProblem(problem));
       if (!reasons.has_value() || a.plan == b.plan) continue;
       ++ordered;
       if (reasons->size() == 1) ++seen[DimensionOf(reasons->front())];

@@ -106,7 +106,7 @@ Problem Narrowed(Problem problem, std::mt19937& random) {
 
 SearchFound Search(const Problem& problem, const std::vector<std::string>& disabled_rules,
                    const Calibration& calibration = {}) {
-  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration,
+  return SearchExhaustively(SpaceOf(problem), ToEstimatorProblem(problem), calibration,
                             {.plan_count = 3, .disabled_rules = disabled_rules});
 }
 
@@ -164,7 +164,7 @@ Calibration Learnt(const Problem& problem, const std::vector<Evaluated>& plans,
   for (int i = 0; i < 6; ++i) {
     const Evaluated& run = plans[random() % plans.size()];
     runs.push_back({.log_ratio = static_cast<double>(random() % 1001) / 1000 - 0.5,
-                    .point = PointOf(run.plan, ViewOf(problem))});
+                    .point = PointOf(run.plan, ToEstimatorProblem(problem))});
   }
   const FittedResiduals fitted =
       FitResiduals(runs, {.job = 0.2, .plan = 0.4, .noise = 0.02, .noise_rows = 100});
@@ -175,7 +175,7 @@ Calibration Learnt(const Problem& problem, const std::vector<Evaluated>& plans,
 void ExpectOptimumWithWhatRunsTaught(const Problem& problem, std::vector<Evaluated> plans,
                                      std::mt19937& random) {
   const Calibration calibration = Learnt(problem, plans, random);
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   for (Evaluated& e : plans) e.estimate = model.Quick(e.plan);
   ExpectOptimum(problem, plans, calibration);
 }
@@ -259,7 +259,7 @@ void ExpectDominatedPlansAreNoBetter(const Problem& problem) {
   const auto rules = PruneRules();
   const PruneRule& dominance = *std::ranges::find(rules, kDominanceRule, &PruneRule::name);
   const SearchSpace space = SpaceOf(problem);
-  const EstimatorProblem view = ViewOf(problem);
+  const EstimatorProblem view = ToEstimatorProblem(problem);
   AnalyticModel model(view);
   for (PlanWalk walk(space); walk.Next();) {
     const auto rejection =
@@ -313,7 +313,7 @@ TEST_P(OptimumTest, MemoryNeverHurts) {
 // Expects the same plans, the same nearest miss and the same counts with any number of workers.
 void ExpectSameWithAnyWorkers(const Problem& problem) {
   const auto with = [&](int workers) {
-    return SearchExhaustively(SpaceOf(problem), ViewOf(problem), {},
+    return SearchExhaustively(SpaceOf(problem), ToEstimatorProblem(problem), {},
                               {.plan_count = 3, .worker_count = workers});
   };
   const SearchFound one = with(1);
@@ -391,7 +391,7 @@ TEST_P(OptimumTest, StoppedInTheMiddle) {
   const Problem problem = OpenProblem(question);
   for (const int workers : {1, 4}) {
     const SearchFound found = SearchExhaustively(
-        SpaceOf(problem), ViewOf(problem), {},
+        SpaceOf(problem), ToEstimatorProblem(problem), {},
         {.stop = [] { return std::optional(StopCause::kDeadline); }, .worker_count = workers});
     EXPECT_FALSE(found.summary.complete);
     EXPECT_EQ(found.summary.stop_cause, StopCause::kDeadline);
@@ -424,11 +424,11 @@ TEST(UnevenChunksTest, TheStageOfTheOutputLayerHasFewerLayers) {
 // LeastTimeIfPriced is a lower bound on the time of a priced plan. Checks up to a fixed number of
 // plans of each problem, spread evenly over its space.
 TEST_P(OptimumTest, LeastTimeIfPricedIsNotAboveTheTime) {
-  constexpr std::int64_t kMostPlans = 20'000;
+  constexpr std::int64_t kMaxPlans = 20'000;
   for (const Problem& problem : Problems()) {
-    AnalyticModel model(ViewOf(problem));
+    AnalyticModel model(ToEstimatorProblem(problem));
     const SearchSpace space = SpaceOf(problem);
-    const std::int64_t stride = space.Count() / kMostPlans + 1;
+    const std::int64_t stride = space.Count() / kMaxPlans + 1;
     std::int64_t passed = 0;
     for (PlanWalk walk(space); walk.Next();) {
       if (!walk.is_plan() || ++passed % stride != 0) continue;

@@ -24,7 +24,7 @@ class PruningTest : public testing::Test {
   // No rule about sizes accepts three devices for four heads.
   ParallelPlan indivisible_ = {.tensor_parallel = 3};
   Problem problem_ = OpenProblem(TinyQuestion());
-  EstimatorProblem view_ = ViewOf(problem_);
+  EstimatorProblem view_ = ToEstimatorProblem(problem_);
   SearchSpace space_ = SpaceOf(problem_);
   PruneContext context_ = {.problem = view_, .space = space_};
 };
@@ -90,7 +90,7 @@ TEST_F(PruningTest, SizesNeedNoModel) {
   EXPECT_FALSE(neither.IsCutBySizes(context_, indivisible_, 1));
   Problem tiny = problem_;
   tiny.cluster.pools.front().memory_capacity = Bytes{1};
-  const EstimatorProblem view = ViewOf(tiny);
+  const EstimatorProblem view = ToEstimatorProblem(tiny);
   AnalyticModel model(view);
   const ParallelPlan plan = {.data_parallel = 4};
   const int depth = static_cast<int>(Dimension::kRankOrder) + 1;

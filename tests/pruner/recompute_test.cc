@@ -68,7 +68,7 @@ void ExpectLeastMemory(const NarrowedRecompute& narrowed, const Choices& choices
 
 void Compare(const Problem& problem, const ParallelPlan& plan, const Choices& choices) {
   const SearchSpace space = SpaceOf(problem);
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   const Bytes capacity = problem.cluster.pools.front().memory_capacity;
   const auto count = static_cast<std::int64_t>(choices.all.size());
   for (const NarrowOptions options :
@@ -138,7 +138,7 @@ TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
     if (walk.depth() < group_depth) continue;
     walk.Skip();
     if (random() % kOneIn != 0) continue;
-    AnalyticModel model(ViewOf(problem));
+    AnalyticModel model(ToEstimatorProblem(problem));
     const Choices choices = Evaluate(model, space, walk.plan());
     for (const Bytes capacity : TellingCapacities(choices)) {
       problem.cluster.pools.front().memory_capacity = capacity;
@@ -160,7 +160,7 @@ TEST(RecomputeByStageTest, EqualsTryingAllNumbers) {
   question.cluster.pools = {Nodes(1, 2)};
   Problem problem = OpenProblem(question);
   ParallelPlan plan = {.pipeline_parallel = 2, .micro_batch_size = 8};
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   Choices choices = Evaluate(model, SpaceOf(problem), plan);
   plan.recompute.granularity = RecomputeGranularity::kFull;
   for (int first = 0; first <= 4; ++first) {
@@ -172,7 +172,7 @@ TEST(RecomputeByStageTest, EqualsTryingAllNumbers) {
   plan.recompute = {};
   for (const Bytes capacity : TellingCapacities(choices)) {
     problem.cluster.pools.front().memory_capacity = capacity;
-    AnalyticModel tight(ViewOf(problem));
+    AnalyticModel tight(ToEstimatorProblem(problem));
     EXPECT_EQ(BestKept(NarrowRecompute(tight, SpaceOf(problem), plan, {})),
               choices.BestTime(capacity))
         << capacity.count;
@@ -192,7 +192,7 @@ TEST(RecomputeByStageTest, ChunksOfUnevenStages) {
                        .micro_batch_size = 2,
                        .schedule = Schedule::kInterleaved1f1b,
                        .layers_per_stage = {8, 4}};
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   Choices choices = Evaluate(model, SpaceOf(problem), plan);
   plan.recompute.granularity = RecomputeGranularity::kFull;
   for (int first = 0; first <= 8; first += 2) {
@@ -205,7 +205,7 @@ TEST(RecomputeByStageTest, ChunksOfUnevenStages) {
   bool differ = false;
   for (const Bytes capacity : TellingCapacities(choices)) {
     problem.cluster.pools.front().memory_capacity = capacity;
-    AnalyticModel tight(ViewOf(problem));
+    AnalyticModel tight(ToEstimatorProblem(problem));
     const NarrowedRecompute narrowed = NarrowRecompute(tight, SpaceOf(problem), plan, {});
     EXPECT_EQ(BestKept(narrowed), choices.BestTime(capacity)) << capacity.count;
     for (const RecomputeChoice& choice : narrowed.kept) {
@@ -249,7 +249,7 @@ class RecomputeMixTest : public testing::TestWithParam<MixCase> {
   // Returns the listed choices and every pair of numbers of full and selective layers in each
   // stage.
   static Choices AllMixes(const Problem& problem) {
-    AnalyticModel model(ViewOf(problem));
+    AnalyticModel model(ToEstimatorProblem(problem));
     ParallelPlan plan = GetParam().plan;
     Choices choices = Evaluate(model, SpaceOf(problem), plan);
     const int step = plan.virtual_pipeline;
@@ -285,7 +285,7 @@ TEST_P(RecomputeMixTest, EqualsTryingAllMixes) {
   bool is_mixed = false;
   for (const Bytes capacity : TellingCapacities(choices)) {
     problem.cluster.pools.front().memory_capacity = capacity;
-    AnalyticModel tight(ViewOf(problem));
+    AnalyticModel tight(ToEstimatorProblem(problem));
     const NarrowedRecompute narrowed =
         NarrowRecompute(tight, SpaceOf(problem), GetParam().plan, {});
     EXPECT_EQ(BestKept(narrowed), choices.BestTime(capacity)) << capacity.count;
@@ -313,9 +313,9 @@ TEST(RecomputeMixesTest, SelectiveEverywhereIsKeptOnce) {
   const ParallelPlan plan = {.data_parallel = 4};
   ParallelPlan selective = plan;
   selective.recompute.granularity = RecomputeGranularity::kSelective;
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   problem.cluster.pools.front().memory_capacity = model.Quick(selective).reserved_memory;
-  AnalyticModel tight(ViewOf(problem));
+  AnalyticModel tight(ToEstimatorProblem(problem));
   const NarrowedRecompute narrowed = NarrowRecompute(tight, SpaceOf(problem), plan, {});
   ASSERT_EQ(narrowed.kept.size(), 1U);
   EXPECT_EQ(narrowed.kept.front().plan, selective);
@@ -330,10 +330,10 @@ TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
   Problem problem = OpenProblem(question);
   ParallelPlan plan = {.pipeline_parallel = 4, .zero_stage = 0};
   plan.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {3, 3, 3, 3}};
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   const QuickEstimate everywhere = model.Quick(plan);
   problem.cluster.pools.front().memory_capacity = everywhere.reserved_memory;
-  AnalyticModel tight(ViewOf(problem));
+  AnalyticModel tight(ToEstimatorProblem(problem));
   const NarrowedRecompute narrowed = NarrowRecompute(tight, SpaceOf(problem), plan, {});
   ASSERT_FALSE(narrowed.kept.empty());
   const RecomputeChoice& choice = narrowed.kept.back();

@@ -29,7 +29,7 @@ struct Found {
 
 std::optional<Found> FirstRejection(std::string_view rule, const Problem& problem,
                                     const ParallelPlan& plan) {
-  const EstimatorProblem view = ViewOf(problem);
+  const EstimatorProblem view = ToEstimatorProblem(problem);
   const SearchSpace space = SpaceOf(problem);
   for (const PruneRule& row : PruneRules()) {
     if (row.name != rule || row.on_prefix == nullptr) continue;

@@ -303,8 +303,8 @@ TEST(CrashOfImportTest, TheSameImportCompletesIt) {
     ASSERT_TRUE(recorder.ok()) << recorder.status();
     const auto stored = recorder->LastMeasurementSequence();
     ASSERT_TRUE(stored.ok()) << stored.status();
-    EXPECT_GE(*stored, std::min(acknowledged * kMostGroupRows, kImported));
-    EXPECT_EQ(*stored % kMostGroupRows, 0) << "whole groups";
+    EXPECT_GE(*stored, std::min(acknowledged * kMaxGroupRows, kImported));
+    EXPECT_EQ(*stored % kMaxGroupRows, 0) << "whole groups";
 
     const auto completed = ImportMeasurements(SourceOf(lines), {}, DirectAccess(*recorder));
     ASSERT_TRUE(completed.ok()) << completed.status();

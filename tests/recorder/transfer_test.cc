@@ -352,10 +352,10 @@ TEST(ImportTest, StoresSmallGroupsAndNothingBeforeAllIsChecked) {
   const auto counts = ImportMeasurements(SourceOf(lines), {}, watched);
   ASSERT_TRUE(counts.ok()) << counts.status();
   EXPECT_EQ(counts->imported, 1000);
-  ASSERT_GE(stored.size(), 1000U / kMostGroupRows);
+  ASSERT_GE(stored.size(), 1000U / kMaxGroupRows);
   std::int64_t before = 0;
   for (const std::int64_t after : stored) {
-    EXPECT_LE(after - before, kMostGroupRows);
+    EXPECT_LE(after - before, kMaxGroupRows);
     before = after;
   }
   const auto first_write = std::ranges::find(uses, "write");
@@ -367,7 +367,7 @@ TEST(ImportTest, ALongLineIsAGroupOfItsOwn) {
   std::vector<MeasurementRecord> rows;
   for (int i = 0; i < 4; ++i) {
     rows.push_back(MakeMeasurement(fmt::format("m{}", i)));
-    rows.back().plan = std::string(kMostGroupBytes, 'p');
+    rows.back().plan = std::string(kMaxGroupBytes, 'p');
   }
   ASSERT_TRUE(source.InsertMeasurements(rows).ok());
   const Lines lines = Export(source);
@@ -400,13 +400,13 @@ TEST(ImportTest, AnImportThatFailsHalfwayIsCompletedByTheSame) {
   EXPECT_EQ(failed.status().message(),
             fmt::format("the disk is full; {} of 1000 measurements were imported; repeat the "
                         "import to add the others",
-                        2 * kMostGroupRows));
-  EXPECT_EQ(*recorder.LastMeasurementSequence(), 2 * kMostGroupRows);
+                        2 * kMaxGroupRows));
+  EXPECT_EQ(*recorder.LastMeasurementSequence(), 2 * kMaxGroupRows);
 
   const auto completed = Import(recorder, lines);
   ASSERT_TRUE(completed.ok()) << completed.status();
-  EXPECT_EQ(completed->imported, 1000 - 2 * kMostGroupRows);
-  EXPECT_EQ(completed->skipped, 2 * kMostGroupRows);
+  EXPECT_EQ(completed->imported, 1000 - 2 * kMaxGroupRows);
+  EXPECT_EQ(completed->skipped, 2 * kMaxGroupRows);
   EXPECT_EQ(Export(recorder), lines);
 }
 

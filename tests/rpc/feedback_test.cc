@@ -245,7 +245,7 @@ TEST_F(FeedbackTest, ABatchIsKeptWhollyOrNotAtAll) {
 TEST_F(FeedbackTest, ABatchHasALimit) {
   EXPECT_THAT(BadFields(client().BatchCreateJobReports({}).status()), ElementsAre("requests"));
   v1::BatchCreateJobReportsRequest batch;
-  for (int i = 0; i <= kMostReports; ++i) batch.add_requests()->set_outcome("oom");
+  for (int i = 0; i <= kMaxReports; ++i) batch.add_requests()->set_outcome("oom");
   EXPECT_THAT(BadFields(client().BatchCreateJobReports(batch).status()), ElementsAre("requests"));
 }
 

@@ -233,7 +233,7 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseTakesNoPlacesUntilTooMuchIsRead) {
   MeasurementRecord bad = Slow("m-bad");
   const MeasurementRecord good = Slow("m-good");
   bad.plan_key = "of another program";
-  for (const int count : {kMostStoreRows, kMostStoreRowsRead - 1, kMostStoreRowsRead}) {
+  for (const int count : {kMaxStoreRows, kMaxStoreRowsRead - 1, kMaxStoreRowsRead}) {
     std::vector<MeasurementRecord> rows = {good};
     for (int i = 0; i < count; ++i) {
       bad.id = fmt::format("m-bad-{}", i);
@@ -243,7 +243,7 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseTakesNoPlacesUntilTooMuchIsRead) {
     ASSERT_TRUE(recorder.InsertMeasurements(rows).ok());
     const auto history = ReadStoreHistory(recorder, problem, knowledge_, codec_, count + 1);
     ASSERT_TRUE(history.ok()) << history.status();
-    EXPECT_EQ(history->rows.size(), count < kMostStoreRowsRead ? 1u : 0u) << count;
+    EXPECT_EQ(history->rows.size(), count < kMaxStoreRowsRead ? 1u : 0u) << count;
     ASSERT_EQ(history->warnings.size(), 1u);
     EXPECT_EQ(history->warnings[0].find(fmt::format("{} of the store's", count)), 0u) << count;
   }

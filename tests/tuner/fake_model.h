@@ -33,7 +33,7 @@ class FakeModel final : public PlanModel {
                    .checksum = "abc",
                    .calibration = "7+def"},
                   {"calibrated long ago"}),
-        model_(ViewOf(problem)),
+        model_(ToEstimatorProblem(problem)),
         judge_(std::move(judge)),
         failing_call_(failing_call) {}
 

@@ -20,10 +20,10 @@ namespace {
 
 // After so many trials in a row that fail for reasons of the site, the study ends: the next would
 // fail too.
-constexpr int kMostSiteFailures = 3;
+constexpr int kMaxSiteFailures = 3;
 constexpr Seconds kLeastTimeLimit(1);
 constexpr Seconds kEndTime(120);  // at most, from a job's limit to its end
-constexpr double kMostPollPauses = 8;
+constexpr double kMaxPollPauses = 8;
 
 // The form of texts from engines and programs, which go into the store and to terminals.
 constexpr TextForm kEngineText = {.longest_bytes = 4000};
@@ -203,7 +203,7 @@ Seconds JobLauncher::PollPause() const {
   const Seconds usual = options_.poll_interval;
   if (!trial_->silent_since.has_value()) return usual;
   const Seconds silent = Clock::now() - *trial_->silent_since;
-  return std::clamp(silent / 4, usual, kMostPollPauses * usual);
+  return std::clamp(silent / 4, usual, kMaxPollPauses * usual);
 }
 
 void JobLauncher::Cancel(int id) {
@@ -398,7 +398,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
   }
   const FailurePolicy& policy = PolicyOf(failure);
   site_failures_ = policy.is_of_site ? site_failures_ + 1 : 0;
-  if (site_failures_ >= kMostSiteFailures) {
+  if (site_failures_ >= kMaxSiteFailures) {
     return WithReason(
         absl::FailedPreconditionError(fmt::format("{} trials in a row could not be run; the last "
                                                   "failed with {}: {}",

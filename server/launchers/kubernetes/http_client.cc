@@ -15,7 +15,7 @@ namespace meshwright {
 namespace {
 
 // Far more than a list of a few hundred jobs.
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 
 using Handle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 
@@ -36,7 +36,7 @@ class Headers {
 std::size_t Append(const char* bytes, std::size_t size, std::size_t count, void* target) {
   auto& text = *static_cast<std::string*>(target);
   const std::size_t length = size * count;
-  if (text.size() + length > kMostBytes) return 0;  // libcurl then ends with an error
+  if (text.size() + length > kMaxBytes) return 0;  // libcurl then ends with an error
   text.append(bytes, length);
   return length;
 }

@@ -54,7 +54,7 @@ constexpr std::string_view kOfOneJob[] = {"PerJob", "PerNode"};
 constexpr std::string_view kLeastPrefix = "QOSMin";
 // More nodes than a Slurm cluster has (MAX_SLURM_NODES is 65,536): such a range is no list of
 // names.
-constexpr int kMostNodes = 65'536;
+constexpr int kMaxNodes = 65'536;
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -129,7 +129,7 @@ bool AddRange(std::string_view prefix, std::string_view range, std::vector<std::
     const std::optional<int> first = Number(ends.front());
     const std::optional<int> last = Number(ends.back());
     if (ends.size() > 2 || !first.has_value() || !last.has_value()) return false;
-    if (*last - *first >= kMostNodes) return false;
+    if (*last - *first >= kMaxNodes) return false;
     for (int i = *first; i <= *last; ++i) {
       names.push_back(fmt::format("{}{:0{}}", prefix, i, ends.front().size()));
     }

@@ -31,7 +31,7 @@ constexpr double kTolerance = 1e-9;  // so that rounding breaks no law
 constexpr double kLeastUtilization = 1e-3;
 // Doubling devices and batch leaves each device the same work and adds some communication.
 constexpr double kLeastWeakScaling = 0.9;
-constexpr double kMostWeakScaling = 1.6;
+constexpr double kMaxWeakScaling = 1.6;
 
 std::string NameOf(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
 
@@ -172,9 +172,9 @@ Finding CheckScaling(ConformanceSession& session) {
     if (!is_both || !IsLikelyTime((*once)[i].step_time)) continue;
     const double ratio = (*doubled)[i].step_time / (*once)[i].step_time;
     most = std::max(most, ratio);
-    if (!(ratio >= kLeastWeakScaling && ratio <= kMostWeakScaling)) {
+    if (!(ratio >= kLeastWeakScaling && ratio <= kMaxWeakScaling)) {
       return Failed(fmt::format("{}: the time changes by a factor of {:.3g}; must be {} to {}",
-                                NameOf(plans[i]), ratio, kLeastWeakScaling, kMostWeakScaling));
+                                NameOf(plans[i]), ratio, kLeastWeakScaling, kMaxWeakScaling));
     }
   }
   return Passed(fmt::format("at most {:.3g} times the time", most));

@@ -31,13 +31,13 @@ constexpr std::size_t kBehaviourPlans = 200;
 constexpr int kLargestBatch = 8192;  // largest tried if a model states no limit
 constexpr int kContexts = 200;
 constexpr std::size_t kContextPlans = 16;
-constexpr int kMostCallers = 4;
+constexpr int kMaxCallers = 4;
 constexpr int kRounds = 8;  // calls of each caller
-constexpr std::int64_t kMostGrowth = 64 << 20;
+constexpr std::int64_t kMaxGrowth = 64 << 20;
 constexpr double kLeastRate = 20'000;  // candidates a second
 // The rate is measured for at least this long, and for up to this long while it is too low.
 constexpr std::chrono::duration<double> kLeastRateTime(0.25);
-constexpr std::chrono::duration<double> kMostRateTime(1.0);
+constexpr std::chrono::duration<double> kMaxRateTime(1.0);
 constexpr int kInterruptions = 8;
 constexpr int kRestarts = 3;
 
@@ -326,7 +326,7 @@ Finding CheckLeaks(ConformanceSession& session) {
   const std::int64_t growth = session.process().memory_in_use() - before;
   const std::string seen = fmt::format("{:.1f} MiB more after {} contexts",
                                        static_cast<double>(growth) / (1 << 20), kContexts);
-  return growth <= kMostGrowth ? Passed(seen) : Failed(seen);
+  return growth <= kMaxGrowth ? Passed(seen) : Failed(seen);
 }
 
 // Runs one of several callers; returns how its answers differ from those to a single caller, or an
@@ -344,7 +344,7 @@ std::string AskBesideOthers(ConformanceSession& session, const std::vector<Paral
 }
 
 Finding CheckConcurrency(ConformanceSession& session) {
-  const int callers = std::clamp(session.info().max_concurrent_batches, 1, kMostCallers);
+  const int callers = std::clamp(session.info().max_concurrent_batches, 1, kMaxCallers);
   if (callers == 1) return Skipped("it takes one batch at a time (max_concurrent_batches)");
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBehaviourPlans);
   const auto expected = session.AskAbout(session.problem(), plans);
@@ -375,7 +375,7 @@ Finding CheckThroughput(ConformanceSession& session) {
   const double promised = session.info().candidates_per_second;
   const double least = promised > 0 ? promised : kLeastRate;
   double rate = 0;
-  while (spent < kLeastRateTime || (rate < least && spent < kMostRateTime)) {
+  while (spent < kLeastRateTime || (rate < least && spent < kMaxRateTime)) {
     const auto answer = session.AskRaw(*context, batch);
     if (!answer.ok()) return Failed("EstimateBatch", answer.status());
     count += size;

@@ -33,8 +33,8 @@ struct StateBytes {
 // and logits of less than 3 GB; the rest is for a runtime and its buffers. A model that forgets to
 // divide by ZeRO's ranks, tensor ranks or stages, or that counts bits, is above this in some row of
 // the table.
-constexpr double kMostStateRatio = 1.5;
-constexpr double kMostOtherBytes = 16e9;
+constexpr double kMaxStateRatio = 1.5;
+constexpr double kMaxOtherBytes = 16e9;
 constexpr double kTooLittle = 0.9;  // times the least memory that the states take
 constexpr double kRoom = 2;         // times the most memory
 
@@ -101,7 +101,7 @@ Finding CheckKnownMemory(ConformanceSession& session, const KnownMemory& known) 
   const Precision precision = problem.workload.precision;
   const double least = StateBytesOf(LeastStates(precision), plan, problem);
   const double most =
-      kMostStateRatio * StateBytesOf(MostStates(precision), plan, problem) + kMostOtherBytes;
+      kMaxStateRatio * StateBytesOf(MostStates(precision), plan, problem) + kMaxOtherBytes;
   const std::string name = MakePlanKey(plan).text;
   const auto fitting = AskWithCapacity(session, plan, kRoom * most);
   if (!fitting.ok()) return Failed("EstimateBatch", fitting.status());

@@ -157,9 +157,8 @@ Finding CheckCalibration(ConformanceSession& session) {
   }
   if (!fitted.ok()) return Failed("FitCalibration", fitted.status());
   const std::size_t size = fitted->calibration().size();
-  if (size == 0 || size > kMostParameterBytes) {
-    return Failed(
-        fmt::format("{} bytes of parameters; must be 1 to {}", size, kMostParameterBytes));
+  if (size == 0 || size > kMaxParameterBytes) {
+    return Failed(fmt::format("{} bytes of parameters; must be 1 to {}", size, kMaxParameterBytes));
   }
   request.mutable_measurements(0)->set_value(std::numeric_limits<double>::quiet_NaN());
   if (fit().ok()) return Failed("a measurement that is not a number is accepted");

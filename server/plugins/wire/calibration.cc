@@ -23,7 +23,7 @@ using std::filesystem::path;
 constexpr std::size_t kNamedDigits = 12;    // digits of a checksum in a name
 constexpr std::size_t kLongestShown = 100;  // longest text of a wrong value in a message
 // The texts of a file are short beside the parameters, which take two digits per byte.
-constexpr std::uintmax_t kMostCalibrationFileBytes = 3 * kMostParameterBytes;
+constexpr std::uintmax_t kMaxCalibrationFileBytes = 3 * kMaxParameterBytes;
 
 // Accepts names of models and ids of chips, and nothing that leads to another folder.
 bool IsFileName(std::string_view text) {
@@ -55,7 +55,7 @@ absl::Status Unusable(const path& file, std::string_view why) {
 std::string Text(const OrderedJson& json, const char* field) {
   const auto found = json.find(field);
   if (found == json.end() || !found->is_string()) return "";
-  return CleanText(found->get<std::string>(), {.longest_bytes = kMostCalibrationFileBytes});
+  return CleanText(found->get<std::string>(), {.longest_bytes = kMaxCalibrationFileBytes});
 }
 
 std::string Shown(const OrderedJson& value) {
@@ -80,9 +80,9 @@ absl::StatusOr<StoredCalibration> Parse(const path& file, const std::string& tex
   if (!bytes.has_value() || bytes->empty()) {
     return Unusable(file, "parameters: must be hexadecimal digits");
   }
-  if (bytes->size() > kMostParameterBytes) {
+  if (bytes->size() > kMaxParameterBytes) {
     return Unusable(file, fmt::format("parameters: {} bytes; must be at most {}", bytes->size(),
-                                      kMostParameterBytes));
+                                      kMaxParameterBytes));
   }
   parameters.bytes = *bytes;
   return calibration;
@@ -166,7 +166,7 @@ absl::StatusOr<std::optional<StoredCalibration>> LoadCalibration(const std::stri
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return none;
   const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error || size > kMostCalibrationFileBytes) {
+  if (error || size > kMaxCalibrationFileBytes) {
     return Unusable(file, "cannot be read, or is too large");
   }
   std::ifstream in(file, std::ios::binary);

@@ -26,7 +26,7 @@ struct CalibrationParameters {
   std::string version = {};  // the model's own name for it
   std::string bytes = {};    // opaque; empty: none, so that the model uses its own constants
 };
-inline constexpr std::size_t kMostParameterBytes = 1 << 20;
+inline constexpr std::size_t kMaxParameterBytes = 1 << 20;
 
 struct FittedCalibration {
   CalibrationParameters parameters = {};

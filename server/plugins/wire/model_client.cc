@@ -28,11 +28,11 @@ constexpr std::size_t kLongestMessage = 500;
 
 // For each text about the model itself.
 constexpr std::size_t kLongestInfo = 256;
-constexpr int kMostInfos = 256;
+constexpr int kMaxInfos = 256;
 // For an explanation.
-constexpr int kMostLines = 256;
+constexpr int kMaxLines = 256;
 // For a question; every answer to it repeats them.
-constexpr int kMostWarnings = 16;
+constexpr int kMaxWarnings = 16;
 
 constexpr std::chrono::milliseconds kConnectLook(50);  // how often the stop token is looked at
 
@@ -41,7 +41,7 @@ std::string Info(const std::string& text) {
 }
 
 std::vector<std::string> Infos(const google::protobuf::RepeatedPtrField<std::string>& texts) {
-  const int count = std::min(texts.size(), kMostInfos);
+  const int count = std::min(texts.size(), kMaxInfos);
   std::vector<std::string> infos;
   infos.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) infos.push_back(Info(texts[i]));
@@ -174,7 +174,7 @@ absl::StatusOr<OpenedContext> ModelClient::OpenContext(const Problem& problem,
                    CallModel(*channel_->model, &wire::CostModelService::Stub::OpenContext,
                              ToContext(problem, calibration), limits));
   return OpenedContext{.handle = response.context(),
-                       .warnings = Lines(response.warnings(), kMostWarnings)};
+                       .warnings = Lines(response.warnings(), kMaxWarnings)};
 }
 
 absl::Status ModelClient::CloseContext(std::int64_t context, const CallLimits& limits) {
@@ -225,7 +225,7 @@ absl::StatusOr<std::vector<std::string>> ModelClient::Explain(std::int64_t conte
   ASSIGN_OR_RETURN(
       const wire::ExplainResponse response,
       CallModel(*channel_->model, &wire::CostModelService::Stub::Explain, request, limits));
-  return Lines(response.lines(), kMostLines);
+  return Lines(response.lines(), kMaxLines);
 }
 
 absl::StatusOr<std::vector<CalibrationTest>> ModelClient::ListCalibrationTests(
@@ -236,7 +236,7 @@ absl::StatusOr<std::vector<CalibrationTest>> ModelClient::ListCalibrationTests(
                    CallModel(*channel_->model, &wire::CostModelService::Stub::ListCalibrationTests,
                              request, limits));
   std::vector<CalibrationTest> tests;
-  for (int i = 0; i < std::min(response.tests_size(), kMostInfos); ++i) {
+  for (int i = 0; i < std::min(response.tests_size(), kMaxInfos); ++i) {
     const wire::CalibrationTest& test = response.tests(i);
     tests.push_back(
         {.name = Info(test.name()), .what = Info(test.what()), .unit = Info(test.unit())});
@@ -258,9 +258,9 @@ absl::StatusOr<FittedCalibration> ModelClient::FitCalibration(
       wire::FitCalibrationResponse response,
       CallModel(*channel_->model, &wire::CostModelService::Stub::FitCalibration, request, limits));
   const std::size_t size = response.calibration().size();
-  if (size == 0 || size > kMostParameterBytes) {
+  if (size == 0 || size > kMaxParameterBytes) {
     return absl::FailedPreconditionError(fmt::format(
-        "FitCalibration gave {} bytes of parameters; must be 1 to {}", size, kMostParameterBytes));
+        "FitCalibration gave {} bytes of parameters; must be 1 to {}", size, kMaxParameterBytes));
   }
   FittedCalibration fitted;
   fitted.parameters = {.version = Info(response.version()),

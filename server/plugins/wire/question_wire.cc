@@ -226,7 +226,7 @@ absl::Status BadShape(std::string_view column, int length, std::size_t count) {
 }
 
 // The most lines of a breakdown, whose names are kept for each plan.
-constexpr int kMostBreakdownLines = 64;
+constexpr int kMaxBreakdownLines = 64;
 constexpr std::size_t kLongestLineName = 64;
 
 bool IsWhole(int length, std::size_t count) { return static_cast<std::size_t>(length) == count; }
@@ -243,10 +243,10 @@ absl::Status CheckOptional(const wire::EstimateBatchResponse& r, std::size_t cou
     if (length != 0 && !IsWhole(length, count)) return BadShape(name, length, count);
   }
   if (!with_breakdown) return absl::OkStatus();
-  if (r.breakdown_names_size() > kMostBreakdownLines) {
+  if (r.breakdown_names_size() > kMaxBreakdownLines) {
     return absl::InternalError(
         fmt::format("the answer's breakdown has {} lines; must be at most {}",
-                    r.breakdown_names_size(), kMostBreakdownLines));
+                    r.breakdown_names_size(), kMaxBreakdownLines));
   }
   for (const std::string& name : r.breakdown_names()) {
     if (name.size() <= kLongestLineName) continue;

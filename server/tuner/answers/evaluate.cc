@@ -14,7 +14,7 @@ absl::StatusOr<CalibratedEstimate> EvaluatePlan(const ResolvedCase& asked, Calib
   const absl::StatusOr<LearntCalibration>& learnt = calibrator.For(asked.question, problem);
   RETURN_IF_ERROR(learnt.status());
   const Calibration& calibration = learnt->calibration;
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   RankedPlan ranked = RankPlan(asked.plan.plan, problem, model);
   Estimate& estimate = ranked.estimate;
   estimate.applied_defaults = problem.applied_defaults;

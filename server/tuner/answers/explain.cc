@@ -27,11 +27,11 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/model_search.h"
 #include "server/tuner/search/question_search.h"
+#include "server/tuner/search/requested_model.h"
 #include "server/tuner/search/search_plan.h"
 #include "server/tuner/search/stop_status.h"
 
@@ -90,13 +90,13 @@ absl::StatusOr<std::optional<RankedPlan>> FastestPlan(const Problem& problem,
       WithSureMemory(problem, limits.fit_probability, calibration), calibration, limits.options);
   RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kToExplain));
   if (found.best.empty()) return std::nullopt;
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   return RankPlan(found.best.front().plan, problem, model);
 }
 
 RankedPlan Ranked(const ParallelPlan& plan, const Problem& problem,
                   const Calibration& calibration) {
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   return RankPlan(plan, problem, model);
 }
 
@@ -153,7 +153,7 @@ absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhe
   if (!fastest.has_value()) return absl::OkStatus();
   const RankedPlan here = Ranked(fastest->plan, problem, calibration);
   const Estimate& estimate = here.estimate;
-  const auto by_history = WhyRuledOut(here.plan, calibration, ViewOf(problem));
+  const auto by_history = WhyRuledOut(here.plan, calibration, ToEstimatorProblem(problem));
   if ((estimate.fits && !by_history.has_value()) || here.plan == answer.plan.plan) {
     return absl::OkStatus();
   }
@@ -206,8 +206,8 @@ absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl&
                                   : fmt::format("cost model {} did not explain the plan: {}",
                                                 source.name, std::string(status.message())));
   };
-  const auto asked = OpenAskedModel(question.request.cost_model, question.problem,
-                                    control.open_model, control.cancel);
+  const auto asked = OpenRequestedModel(question.request.cost_model, question.problem,
+                                        control.open_model, control.cancel);
   if (absl::IsCancelled(asked.status())) return asked.status();
   if (!asked.ok() || asked->model == nullptr) {
     note(asked.ok() ? absl::UnavailableError(asked->fallback->reason) : asked.status());

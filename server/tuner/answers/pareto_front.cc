@@ -15,9 +15,9 @@
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
-#include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/model_search.h"
 #include "server/tuner/search/question_search.h"
+#include "server/tuner/search/requested_model.h"
 #include "server/tuner/search/search_plan.h"
 #include "server/tuner/search/stop_status.h"
 
@@ -54,13 +54,13 @@ std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& mo
   return notes;
 }
 
-absl::StatusOr<PointFound> PointOf(const ModelFound& searched, AskedModel& asked,
+absl::StatusOr<PointFound> PointOf(const ModelFound& searched, RequestedModel& asked,
                                    const PreparedQuestion& question, const StudyControl& control) {
   RETURN_IF_ERROR(CutStatus(searched.found.summary.stop_cause, kForAllPoints));
   PointFound point = {.warnings = NotesOf(searched, *asked.model)};
   if (searched.found.best.empty()) return point;
   const Problem& problem = question.problem;
-  AnalyticModel model(ViewOf(problem), question.learnt.calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), question.learnt.calibration);
   point.best = RankPlan(searched.found.best.front().plan, problem, model);
   RankedPlan* const best[] = {&*point.best};
   RETURN_IF_ERROR(ApplyModel(asked, problem, searched, best, control.cancel));
@@ -73,11 +73,12 @@ absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const PreparedQue
   if (options.stop) {
     RETURN_IF_ERROR(CutStatus(options.stop().value_or(StopCause::kFinished), kForAllPoints));
   }
-  ASSIGN_OR_RETURN(AskedModel asked, OpenAskedModel(question.request.cost_model, smaller,
-                                                    control.open_model, control.cancel));
+  ASSIGN_OR_RETURN(RequestedModel asked, OpenRequestedModel(question.request.cost_model, smaller,
+                                                            control.open_model, control.cancel));
   if (asked.fallback.has_value()) return PointFound{.fallback = asked.fallback};
-  ASSIGN_OR_RETURN(const std::optional<ModelFound> searched,
-                   SearchByAskedModel(asked, question, smaller, options, PartialAnswer::kIsNone));
+  ASSIGN_OR_RETURN(
+      const std::optional<ModelFound> searched,
+      SearchByRequestedModel(asked, question, smaller, options, PartialAnswer::kIsNone));
   if (!searched.has_value()) return PointFound{.fallback = asked.fallback};
   return PointOf(*searched, asked, question, control);
 }
@@ -105,7 +106,7 @@ absl::StatusOr<PointFound> BestWithin(const PreparedQuestion& question, const Me
   RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kForAllPoints));
   PointFound point;
   if (found.best.empty()) return point;
-  AnalyticModel model(ViewOf(question.problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(question.problem), calibration);
   point.best = RankPlan(found.best.front().plan, question.problem, model);
   point.best->estimate.cost_model = fallback;
   return point;

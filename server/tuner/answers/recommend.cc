@@ -235,7 +235,7 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
   const Problem smaller = WithSureMemory(question.problem, limits.min_fit_probability, calibration);
   SearchOptions wide = options;
   wide.are_alike = &AreOneKind;
-  if (limits.tie_probability > 0.5) wide.close_ratio = kMostUnmeasuredRatio;
+  if (limits.tie_probability > 0.5) wide.close_ratio = kMaxUnmeasuredRatio;
   wide.on_progress = {};  // the counts of the first search are kept
   SearchFound safe = BestPlansOf(smaller, calibration, wide);
   if (!safe.summary.complete) {
@@ -248,7 +248,7 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
     warnings.push_back(fmt::format(
         "more than {} plans take at most {} times as long as the fastest: the choice is among the "
         "fastest of them",
-        KeepOptions().close_limit, kMostUnmeasuredRatio));
+        KeepOptions().close_limit, kMaxUnmeasuredRatio));
   }
   return safe.best.empty() ? found : safe;
 }
@@ -304,7 +304,7 @@ void NoteSureOffload(const PreparedQuestion& question, const SearchOptions& opti
   const SearchFound found =
       BestPlansOf(WithSureMemory(open, least, learnt.calibration), learnt.calibration, one);
   if (found.best.empty()) return;
-  AnalyticModel model(ViewOf(open), learnt.calibration);
+  AnalyticModel model(ToEstimatorProblem(open), learnt.calibration);
   const Estimate sure = RankPlan(found.best.front().plan, open, model).estimate;
   result.warnings.push_back(fmt::format(
       "with offload of optimizer states to the host, a plan fits with a probability of {} and "

@@ -33,13 +33,13 @@
 #include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/baseline.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/model_search.h"
 #include "server/tuner/search/question_search.h"
-#include "server/tuner/search/search_by_asking.h"
+#include "server/tuner/search/requested_model.h"
+#include "server/tuner/search/search_by_strategy.h"
 #include "server/tuner/search/search_plan.h"
 #include "server/tuner/search/stop_status.h"
 #include "server/tuner/search/strategies.h"
@@ -61,12 +61,12 @@ SearchFound Search(const PreparedQuestion& question, const SearchOptions& option
   const auto& [request, problem, baseline, runs, learnt] = question;
   if (request.strategy == kExhaustive) return BestPlansOf(problem, learnt.calibration, options);
   const SearchSpace space = SpaceOf(problem);
-  const std::unique_ptr<SearchStrategy> strategy =
-      MakeStrategy(request.strategy,
-                   {.space = space, .problem = ViewOf(problem), .calibration = learnt.calibration});
-  AnalyticModel model(ViewOf(problem), learnt.calibration);
-  return SearchByAsking(*strategy, model, space, options,
-                        request.evaluation_limit.value_or(kDefaultEvaluationLimit));
+  const std::unique_ptr<SearchStrategy> strategy = MakeStrategy(
+      request.strategy,
+      {.space = space, .problem = ToEstimatorProblem(problem), .calibration = learnt.calibration});
+  AnalyticModel model(ToEstimatorProblem(problem), learnt.calibration);
+  return SearchByStrategy(*strategy, model, space, options,
+                          request.evaluation_limit.value_or(kDefaultEvaluationLimit));
 }
 
 // Notes a lower bound of all plans, and how far the first plan may be above the best one.
@@ -137,12 +137,12 @@ void NoteBestRun(const PreparedQuestion& question, StudyResult& result) {
 }
 
 // Searches by the vendor's model, or by the built-in one if that gives no answer.
-absl::StatusOr<ModelFound> SearchBy(AskedModel& asked, const PreparedQuestion& question,
+absl::StatusOr<ModelFound> SearchBy(RequestedModel& asked, const PreparedQuestion& question,
                                     const SearchOptions& options) {
   if (asked.model != nullptr) {
     ASSIGN_OR_RETURN(
         std::optional<ModelFound> found,
-        SearchByAskedModel(asked, question, question.problem, options, PartialAnswer::kCounts));
+        SearchByRequestedModel(asked, question, question.problem, options, PartialAnswer::kCounts));
     if (found.has_value()) return *std::move(found);
   }
   return ModelFound{.found = Search(question, options)};
@@ -180,11 +180,11 @@ absl::Status CheckOptimum(const RankedPlan& optimum, const Problem& problem) {
 
 // Answers a question that leaves no setting open.
 absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
-                                          const StudyControl& control, AskedModel& asked,
+                                          const StudyControl& control, RequestedModel& asked,
                                           const SearchOptions& options) {
   const auto& [request, problem, baseline, runs, learnt] = question;
   const Calibration& calibration = learnt.calibration;
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   StudyResult result;
   result.calibration = learnt.report;
   result.applied_defaults = problem.applied_defaults;
@@ -250,7 +250,7 @@ std::optional<TimeUncertainty> UncertaintyOfFirst(const absl::StatusOr<StudyAnsw
   const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
   if (result == nullptr || !result->recommendation.has_value()) return std::nullopt;
   const RankedPlan& first = result->plans.front();
-  AnalyticModel model(ViewOf(question.problem), question.learnt.calibration);
+  AnalyticModel model(ToEstimatorProblem(question.problem), question.learnt.calibration);
   return model.UncertaintyOf(first.plan, first.estimate);
 }
 
@@ -262,10 +262,10 @@ absl::StatusOr<AnsweredVariants> AnswerVariants(const std::vector<PreparedVarian
                                                 const std::optional<CostModelSource>& fallback) {
   AnsweredVariants answers;
   for (const auto& [question, settings, changed_count] : variants) {
-    AskedModel model = {.fallback = fallback};
+    RequestedModel model = {.fallback = fallback};
     if (!fallback.has_value()) {
-      ASSIGN_OR_RETURN(model, OpenAskedModel(question.request.cost_model, question.problem,
-                                             control.open_model, control.cancel));
+      ASSIGN_OR_RETURN(model, OpenRequestedModel(question.request.cost_model, question.problem,
+                                                 control.open_model, control.cancel));
     }
     const Seconds floor = model.model == nullptr
                               ? FloorOfStep(question.problem, question.learnt.calibration)

@@ -19,9 +19,9 @@
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/question_search.h"
+#include "server/tuner/search/requested_model.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostPoints = 100;
+constexpr std::size_t kMaxPoints = 100;
 
 std::vector<FieldViolation> Check(const std::vector<int>& node_counts,
                                   const std::vector<double>& free_memory_ratios) {
@@ -46,11 +46,11 @@ std::vector<FieldViolation> Check(const std::vector<int>& node_counts,
                           .description = fmt::format("{}; must be >= 0 and < 1", ratio)});
   }
   const std::size_t points = node_counts.size() * free_memory_ratios.size();
-  if (points == 0 || points > kMostPoints) {
+  if (points == 0 || points > kMaxPoints) {
     violations.push_back(
         {.field = "node_counts",
          .description = fmt::format("{} x {} points; must be 1 to {}", node_counts.size(),
-                                    free_memory_ratios.size(), kMostPoints)});
+                                    free_memory_ratios.size(), kMaxPoints)});
   }
   return violations;
 }

@@ -25,7 +25,7 @@
 namespace meshwright {
 namespace {
 
-constexpr double kMostOperations = 2e6;  // a file of 300 MB
+constexpr double kMaxOperations = 2e6;  // a file of 300 MB
 
 std::string_view Word(OperationKind kind) {
   switch (kind) {
@@ -77,13 +77,13 @@ absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowled
   const Calibration calibration = Calibrate(runs, problem);
   const double operations = 3.0 * MicroBatchCount(plan, problem.workload.global_batch_size) *
                             StageCount(plan) * plan.virtual_pipeline;
-  if (operations > kMostOperations) {
+  if (operations > kMaxOperations) {
     return InvalidFields(
         {{.field = "plan.micro_batch_size",
           .description = fmt::format("{}; up to {:.0f} operations, a trace has at most {:.0f}",
-                                     plan.micro_batch_size, operations, kMostOperations)}});
+                                     plan.micro_batch_size, operations, kMaxOperations)}});
   }
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   return model.TimelineOf(plan);
 }
 

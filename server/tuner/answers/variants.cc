@@ -173,7 +173,7 @@ bool IsTied(const Recommended& fastest, const Recommended& other, const ChoiceLi
   if (!fastest.variant->of_first.has_value() || !other.variant->of_first.has_value()) return false;
   const Seconds fast = fastest.First().estimate.step_time;
   const Seconds slow = other.First().estimate.step_time;
-  return slow <= fast * kMostTieRatio &&
+  return slow <= fast * kMaxTieRatio &&
          FasterProbability(fast, *fastest.variant->of_first, slow, *other.variant->of_first) <
              limits.tie_probability;
 }
@@ -351,11 +351,11 @@ absl::StatusOr<std::vector<PreparedVariant>> PrepareVariants(const ResolvedStudy
   std::vector<PreparedVariant> variants;
   const std::vector<OpenSetting> open =
       OpenSettings(options, study.request.question.workload, violations);
-  if (const std::size_t count = CombinationCount(open); count > kMostVariants) {
+  if (const std::size_t count = CombinationCount(open); count > kMaxVariants) {
     violations.push_back(
         {.field = "dimensions",
          .description = fmt::format("{} combinations of settings of the workload; must be <= {}",
-                                    count, kMostVariants)});
+                                    count, kMaxVariants)});
   }
   if (!violations.empty()) return InvalidFields(violations);
   if (open.empty()) {

@@ -17,7 +17,7 @@
 namespace meshwright {
 
 // The most combinations of open settings; each is a search of its own.
-inline constexpr std::size_t kMostVariants = 16;
+inline constexpr std::size_t kMaxVariants = 16;
 
 // A prepared question with one value of each setting that the request leaves open.
 struct PreparedVariant {
@@ -28,7 +28,7 @@ struct PreparedVariant {
 
 // Prepares the question once for each combination of values of the settings that its dimensions
 // open. Returns INVALID_ARGUMENT if the workload states such a setting too, if there are more than
-// kMostVariants combinations, or for impossible dimensions; other errors are those of ResolveStudy
+// kMaxVariants combinations, or for impossible dimensions; other errors are those of ResolveStudy
 // and PrepareSearch.
 absl::StatusOr<std::vector<PreparedVariant>> PrepareVariants(const ResolvedStudy& study,
                                                              const Knowledge& knowledge,

@@ -16,21 +16,21 @@ namespace {
 // writing seconds for milliseconds, gives far less than the least; halved times give more than the
 // most.
 constexpr double kLeastReached = 0.05;
-constexpr double kMostReached = 1.1;
+constexpr double kMaxReached = 1.1;
 
 }  // namespace
 
 std::optional<FieldViolation> Implausible(const ReachedRate& reached, bool is_quick) {
   const double ratio = reached.measured / reached.published;
   // A quick run's few points are small.
-  if (ratio <= kMostReached && (is_quick || ratio >= kLeastReached)) return std::nullopt;
+  if (ratio <= kMaxReached && (is_quick || ratio >= kLeastReached)) return std::nullopt;
   return FieldViolation{
       .field = fmt::format("items.{}", reached.item),
       .description = fmt::format(
           "{:.4g} a second in {}, {:.3g} times the published {} of {:.4g}; must be {} to {} times: "
           "was it measured on another chip, or are its times or sizes in other units?",
           reached.measured, reached.what, ratio, reached.figure, reached.published, kLeastReached,
-          kMostReached)};
+          kMaxReached)};
 }
 
 std::string NumberText(double value) { return fmt::format("{:.6g}", value); }

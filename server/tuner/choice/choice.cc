@@ -78,7 +78,7 @@ class Ranking {
   [[nodiscard]] bool IsTied(std::size_t reference, std::size_t i) const {
     const Alternative& a = alternatives_[reference];
     const Alternative& b = alternatives_[i];
-    if (b.estimate.step_time > a.estimate.step_time * kMostTieRatio) return false;
+    if (b.estimate.step_time > a.estimate.step_time * kMaxTieRatio) return false;
     return FasterProbability(a.estimate.step_time, a.uncertainty, b.estimate.step_time,
                              b.uncertainty) < limits_.tie_probability;
   }
@@ -86,7 +86,7 @@ class Ranking {
   // Returns true if `a` has more unmeasured features than `b` and yields to it.
   [[nodiscard]] bool Yields(std::size_t a, std::size_t b) const {
     const std::size_t extra = UnmeasuredOf(a);
-    if (UnmeasuredOf(b) >= extra || Step(b) > Step(a) * kMostUnmeasuredRatio) return false;
+    if (UnmeasuredOf(b) >= extra || Step(b) > Step(a) * kMaxUnmeasuredRatio) return false;
     TimeUncertainty doubtful = alternatives_[a].uncertainty;
     doubtful.noise_variance +=
         static_cast<double>(extra - UnmeasuredOf(b)) * kUnmeasuredSigma * kUnmeasuredSigma;

@@ -14,11 +14,11 @@ namespace meshwright {
 
 // A tie never costs more than this, by the model: step times that differ by less than 5 % are about
 // the least that pairs of measured plans tell apart (docs/choice.md).
-inline constexpr double kMostTieRatio = 1.05;
+inline constexpr double kMaxTieRatio = 1.05;
 
 // A plan with features that hardly any measured run has confirmed yields to one without that takes
 // at most so many times as long, if it is not surely faster.
-inline constexpr double kMostUnmeasuredRatio = 1.10;
+inline constexpr double kMaxUnmeasuredRatio = 1.10;
 
 // A plan of a question, of which one is to be launched. The referents outlive it.
 struct Alternative {

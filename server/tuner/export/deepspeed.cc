@@ -134,7 +134,7 @@ void SetParallelism(const Problem& problem, const ParallelPlan& plan, Json& conf
   config["pipeline"]["activation_checkpoint_interval"] = form == RecomputeForm::kEveryLayer ? 1 : 0;
   if (form == RecomputeForm::kSelective || form == RecomputeForm::kSomeLayers) {
     refusals.Refuse("plan.recompute",
-                    RecomputeWords(problem, plan) +
+                    RecomputedLayersText(problem, plan) +
                         " with a pipeline; DeepSpeed's PipelineModule recomputes every layer or "
                         "none");
   }
@@ -175,7 +175,7 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
         fmt::format("in the script: PipelineModule(num_stages={})", plan.pipeline_parallel));
   } else if (RecomputeFormOf(problem, plan) != RecomputeForm::kNothing) {
     left_out.push_back("in the script: deepspeed.checkpointing.checkpoint on " +
-                       RecomputeWords(problem, plan));
+                       RecomputedLayersText(problem, plan));
   }
   if (plan.context_parallel > 1) {
     left_out.push_back(

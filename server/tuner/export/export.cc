@@ -87,7 +87,7 @@ std::vector<const LegalityRule*> RulesOf(const Exporter& exporter, const Problem
 void RefuseIllegalFields(const Exporter& exporter, const Problem& problem, const ParallelPlan& plan,
                          Refusals& refusals) {
   const std::vector<const LegalityRule*> rules = RulesOf(exporter, problem);
-  EstimatorProblem view = ViewOf(problem);
+  EstimatorProblem view = ToEstimatorProblem(problem);
   view.legality = rules;
   for (const LegalityRule* rule : BrokenRules(view, plan)) {
     refusals.Refuse(fmt::format("plan.{}", rule->field),

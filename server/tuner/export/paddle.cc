@@ -196,7 +196,7 @@ void SetRecompute(const Problem& problem, const ParallelPlan& plan, Json& config
                        plan.recompute.selective_layer_counts.empty();
   if (!is_full || plan.virtual_pipeline > 1) {
     refusals.Refuse("plan.recompute",
-                    RecomputeWords(problem, plan) +
+                    RecomputedLayersText(problem, plan) +
                         "; PaddleNLP names layers that are not recomputed in full, and no virtual "
                         "stages with them");
     return;

@@ -40,7 +40,7 @@ std::string ModelSizes(const ModelSpec& model) {
                              model.vocab_size, model.tied_embeddings ? "tied" : "untied");
 }
 
-std::string RecomputeWords(const Problem& problem, const ParallelPlan& plan) {
+std::string RecomputedLayersText(const Problem& problem, const ParallelPlan& plan) {
   switch (RecomputeFormOf(problem, plan)) {
     case RecomputeForm::kNothing:
       return "nothing";

@@ -16,6 +16,6 @@ std::string ModelSizes(const ModelSpec& model);
 
 // Returns the layers that the script recomputes: "every layer", "the first 5, 5, 4, 4 layers of the
 // stages".
-std::string RecomputeWords(const Problem& problem, const ParallelPlan& plan);
+std::string RecomputedLayersText(const Problem& problem, const ParallelPlan& plan);
 
 }  // namespace meshwright

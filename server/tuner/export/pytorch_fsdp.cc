@@ -156,7 +156,7 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
   const bool is_in_file = form == RecomputeForm::kEveryLayer && plan.zero_stage > 0;
   if (!is_in_file && form != RecomputeForm::kNothing) {
     left_out.push_back("in the script: apply_activation_checkpointing to " +
-                       RecomputeWords(problem, plan));
+                       RecomputedLayersText(problem, plan));
   }
   if (plan.context_parallel > 1) {
     left_out.emplace_back(

@@ -36,10 +36,10 @@ namespace meshwright {
 namespace {
 
 // Number of standard deviations beyond which other jobs' runs do not apply to this job.
-constexpr double kMostDisagreement = 2;
+constexpr double kMaxDisagreement = 2;
 // Number of standard deviations beyond which a lack of memory is not the model's fault: a factor of
 // 1.5 without measured memory.
-constexpr double kMostSurprise = 4;
+constexpr double kMaxSurprise = 4;
 
 // Returns a text that is equal for clusters of the same nodes (chips, devices per node and links),
 // whatever their number. Limits on a chip's memory or power do not count.
@@ -151,7 +151,7 @@ int JobIndex(const Problem& job, std::vector<const Problem*>& seen) {
 // much or not.
 void BoundMemory(const ResolvedRun& row, Bytes reserved, Evidence& evidence) {
   const Problem& own = *row.problem;
-  const MemoryModel memory(ViewOf(own), {});
+  const MemoryModel memory(ToEstimatorProblem(own), {});
   const double ratio = memory.FillingRatio(reserved, own.cluster.pools.front());
   if (!(ratio > 0)) return;  // the runtime's own memory fills the device
   const double bound = std::log(ratio);
@@ -168,11 +168,11 @@ void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
   CountFacts(row, problem, evidence);
   const Problem& own = *row.problem;
   const ParallelPlan& plan = row.plan;
-  AnalyticModel model(ViewOf(own));
+  AnalyticModel model(ToEstimatorProblem(own));
   const Estimate estimate = model.Full(plan);
   const int job = JobIndex(own, evidence.jobs);
   const Bytes capacity = own.cluster.pools.front().memory_capacity;
-  RunResidual run = {.point = PointOf(plan, ViewOf(own)),
+  RunResidual run = {.point = PointOf(plan, ToEstimatorProblem(own)),
                      .job = job,
                      .version = IndexOf(own.workload.framework_version, evidence.versions),
                      .nodes = IndexOf(NodesOf(own), evidence.nodes)};
@@ -261,13 +261,13 @@ Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::strin
   const auto nodes = std::ranges::count_if(
       runs, [&](const RunResidual& run) { return run.nodes != 0 && !is_other_version(run); });
   const double disagreement = Disagreement(runs, prior);
-  const bool leaves_out_others = disagreement > kMostDisagreement;
+  const bool leaves_out_others = disagreement > kMaxDisagreement;
   if (leaves_out_others) {
     std::erase_if(runs, is_other);
     warnings.push_back(fmt::format(
         "{}: {} runs of other models, workloads or clusters in the history were left out: this "
         "job's own runs are {:.1f} standard deviations away from them; the limit is {}",
-        what, others, disagreement, kMostDisagreement));
+        what, others, disagreement, kMaxDisagreement));
   } else if (others > 0) {
     warnings.push_back(fmt::format(
         "{}: learnt from {} runs of this job and {} of other models, workloads or clusters on {} "
@@ -314,7 +314,7 @@ void LearnFromFailures(const Evidence& evidence, Calibration& calibration) {
   for (const MemoryFailure& failure : evidence.memory_failures) {
     const double surprise = (failure.least_log_memory - belief.mean) / sigma;
     if (surprise <= 0) continue;  // as the model expects
-    std::optional<MemoryFailure>& kept = surprise > kMostSurprise ? strange : telling;
+    std::optional<MemoryFailure>& kept = surprise > kMaxSurprise ? strange : telling;
     if (!kept.has_value() || failure.least_log_memory > kept->least_log_memory) kept = failure;
   }
   if (strange.has_value()) {
@@ -323,7 +323,7 @@ void LearnFromFailures(const Evidence& evidence, Calibration& calibration) {
         "deviations from what is known of the model's errors: plans of its size are left out, but "
         "the model is not moved (limit {}); another process may have held the memory",
         strange->reserved / GiB(1), (strange->least_log_memory - belief.mean) / sigma,
-        kMostSurprise));
+        kMaxSurprise));
   }
   const std::optional<double>& most = evidence.most_log_memory;
   // Otherwise a plan of that size did run.

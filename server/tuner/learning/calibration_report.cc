@@ -18,7 +18,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kMostEvidence = 20;
+constexpr std::size_t kMaxEvidence = 20;
 
 // Returns true if the run counts. A failed run counts without a figure.
 bool Counts(const PastRun& run) {
@@ -70,7 +70,7 @@ std::optional<CalibrationReport> ReportCalibration(const Problem& problem,
                               .job_fingerprint = JobFingerprint(problem),
                               .evidence = std::move(runs)};
   report.id = IdOf(problem, calibration, report);
-  report.evidence.resize(std::min(report.evidence.size(), kMostEvidence));
+  report.evidence.resize(std::min(report.evidence.size(), kMaxEvidence));
   return report;
 }
 

@@ -362,7 +362,7 @@ std::vector<FieldViolation> CheckLegality(const ParallelPlan& plan, const Proble
     framework += " " + problem.workload.framework_version;
   }
   std::vector<FieldViolation> violations;
-  for (const LegalityRule* rule : BrokenRules(ViewOf(problem), plan)) {
+  for (const LegalityRule* rule : BrokenRules(ToEstimatorProblem(problem), plan)) {
     violations.push_back(
         {.field = fmt::format("{}.{}", prefix, rule->field),
          .description = fmt::format("{}; {} refuses it: {} ({})", PlanValue(plan, rule->field),

@@ -468,7 +468,7 @@ SearchSpace SpaceOf(const Problem& problem) {
                      problem.workload.global_batch_size, std::move(options));
 }
 
-EstimatorProblem ViewOf(const Problem& problem) {
+EstimatorProblem ToEstimatorProblem(const Problem& problem) {
   return {.model = problem.model,
           .workload = problem.workload,
           .profile = problem.profile,

@@ -77,6 +77,6 @@ PlanRequest StatedPlan(const ParallelPlan& plan);
 SearchSpace SpaceOf(const Problem& problem);
 
 // Returns the problem as the estimator sees it; it refers to `problem`, which must outlive it.
-EstimatorProblem ViewOf(const Problem& problem);
+EstimatorProblem ToEstimatorProblem(const Problem& problem);
 
 }  // namespace meshwright

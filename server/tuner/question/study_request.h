@@ -60,7 +60,7 @@ struct ChoiceLimits {
 };
 
 // No estimate is certain, so no plan fits with a probability of 1.
-inline constexpr double kMostFitProbability = 0.9999;
+inline constexpr double kMaxFitProbability = 0.9999;
 
 // The limits under which the first plan is the fastest by the model.
 inline constexpr ChoiceLimits kModelOrder = {.min_fit_probability = 0, .tie_probability = 0.5};

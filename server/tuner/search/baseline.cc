@@ -55,7 +55,8 @@ ParallelPlan HandMade(const Problem& problem, const HandMadeSizes& sizes,
 bool IsLegal(const ParallelPlan& plan, const Problem& problem) {
   if (plan.pipeline_parallel > problem.model.layer_count) return false;
   return CheckPlan(plan, problem, "baseline").empty() &&
-         BrokenRules(ViewOf(problem), plan).empty() && CautionsAbout(ViewOf(problem), plan).empty();
+         BrokenRules(ToEstimatorProblem(problem), plan).empty() &&
+         CautionsAbout(ToEstimatorProblem(problem), plan).empty();
 }
 
 // Returns the plan with the first of the usual settings that the framework can run: ZeRO 1, or else
@@ -137,8 +138,8 @@ void NoteSource(std::string value, std::string source, std::vector<AppliedDefaul
 
 }  // namespace
 
-std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticModel& model,
-                                            double share) {
+std::optional<ParallelPlan> RuleOfThumbBaseline(const Problem& problem, AnalyticModel& model,
+                                                double share) {
   const int devices = DeviceCount(problem.cluster);
   for (const int context : Divisors(devices)) {
     if (context > 1 && problem.workload.sequence_length / context < kLeastTokens) break;
@@ -166,7 +167,7 @@ std::optional<UsualPlan> DefaultBaseline(const Problem& problem, AnalyticModel& 
       NoteSource("recipe", fmt::format("{}, {}", recipe->source, recipe->model), applied);
       return UsualPlan{.plan = *plan, .origin = BaselineOrigin::kRecipe};
     }
-    plan = BaselineByThumb(problem, model, share);
+    plan = RuleOfThumbBaseline(problem, model, share);
     if (plan.has_value()) {
       NoteSource("rule of thumb", "the smallest tensor x pipeline parallelism that fits", applied);
       return UsualPlan{.plan = *plan, .origin = BaselineOrigin::kRuleOfThumb};

@@ -17,8 +17,8 @@ namespace meshwright {
 // recomputation. If none fits, it splits the sequence by the smallest context parallelism with
 // which one does. With experts, it takes the smallest expert parallelism that makes it fit. It uses
 // at most this share of each device's memory. Returns nullopt if no such plan is legal and fits.
-std::optional<ParallelPlan> BaselineByThumb(const Problem& problem, AnalyticModel& model,
-                                            double share = 1);
+std::optional<ParallelPlan> RuleOfThumbBaseline(const Problem& problem, AnalyticModel& model,
+                                                double share = 1);
 
 enum class BaselineOrigin { kStated, kRecipe, kRuleOfThumb };
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kPopulation = 64;
 constexpr int kTournament = 3;
-constexpr int kMostKnownChildren = 100;  // consecutive children that had been tried before
-constexpr int kDrawEvery = 16;           // one plan in this many is random, to keep diversity
-constexpr int kMostStalePlans = 1'000;   // plans since the population found its best
+constexpr int kMaxKnownChildren = 100;  // consecutive children that had been tried before
+constexpr int kDrawEvery = 16;          // one plan in this many is random, to keep diversity
+constexpr int kMaxStalePlans = 1'000;   // plans since the population found its best
 
 struct Individual {
   PlanCost cost = {};
@@ -33,9 +33,9 @@ class Evolutionary final : public SearchStrategy {
   std::optional<ParallelPlan> Ask() override {
     Settle();
     ++asked_;
-    if (stale_ >= kMostStalePlans) population_.clear();
+    if (stale_ >= kMaxStalePlans) population_.clear();
     const bool is_drawn = population_.size() < kPopulation || asked_ % kDrawEvery == 0;
-    for (int i = 0; !is_drawn && i < kMostKnownChildren; ++i) {
+    for (int i = 0; !is_drawn && i < kMaxKnownChildren; ++i) {
       child_ = Child();
       if (child_.has_value() && plans_.Take(child_->plan)) return child_->plan;
     }

@@ -40,7 +40,7 @@ constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
 static_assert(kTaskDepth == 2 && Dimension::kTensorParallel < Dimension::kContextParallel,
               "tasks must fix dimensions of LayerSharding only, or they share priced layers");
 
-constexpr unsigned kMostWorkers = 16;
+constexpr unsigned kMaxWorkers = 16;
 
 // State that all workers share.
 struct Shared {
@@ -111,14 +111,14 @@ class BuiltInJudge final : public PlanJudge {
 
   bool GoesOn(int depth, std::int64_t decided_count) override {
     if (decided_count > 0) shared_.considered += decided_count;
-    if (depth >= kMicroBatchDepth) LookAround();
+    if (depth >= kMicroBatchDepth) CheckLimits();
     return !shared_.stopped;
   }
 
   [[nodiscard]] std::int64_t evaluated() const { return evaluated_; }
 
  private:
-  void LookAround() {
+  void CheckLimits() {
     const SearchOptions& options = shared_.options;
     if (options.first_fit_is_enough && !kept_.best().empty()) shared_.stopped = true;
     if (++nodes_ % kStopEvery != 0) return;
@@ -220,7 +220,7 @@ void RunTasks(std::vector<Task>& tasks, std::size_t begin, std::size_t end, cons
 std::size_t WorkerCount(const SearchOptions& options) {
   if (options.first_fit_is_enough) return 1;
   if (options.worker_count > 0) return static_cast<std::size_t>(options.worker_count);
-  return std::clamp(std::thread::hardware_concurrency(), 1U, kMostWorkers);
+  return std::clamp(std::thread::hardware_concurrency(), 1U, kMaxWorkers);
 }
 
 void Summarise(const Pruning& pruning, const Shared& shared, SearchSummary& summary) {

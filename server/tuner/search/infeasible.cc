@@ -22,7 +22,7 @@ namespace meshwright {
 namespace {
 
 // Largest changes that are tried: doublings of the nodes, halvings of the sequence.
-constexpr int kMostDoublings = 6;
+constexpr int kMaxDoublings = 6;
 
 // Searches for any plan that fits, with the history that the study had.
 struct FitProbe {
@@ -61,8 +61,7 @@ std::optional<std::string> MoreNodes(const Problem& problem, FitProbe& probe) {
     return probe.SomethingFits(larger);
   };
   // Tries powers of two first. They divide evenly, so a larger one never fits less.
-  const auto doublings =
-      LeastThatWorks(1, kMostDoublings, [&](int k) { return works(nodes << k); });
+  const auto doublings = LeastThatWorks(1, kMaxDoublings, [&](int k) { return works(nodes << k); });
   if (!doublings.has_value()) return std::nullopt;
   const int enough = nodes << *doublings;
   const int least = LeastThatWorks(enough / 2 + 1, enough, works).value_or(enough);
@@ -72,7 +71,7 @@ std::optional<std::string> MoreNodes(const Problem& problem, FitProbe& probe) {
 std::optional<std::string> ShorterSequence(const Problem& problem, FitProbe& probe) {
   const int tokens = problem.workload.sequence_length;
   int halvings = 0;
-  while (halvings < kMostDoublings && tokens % (2 << halvings) == 0) ++halvings;
+  while (halvings < kMaxDoublings && tokens % (2 << halvings) == 0) ++halvings;
   const auto least = LeastThatWorks(1, halvings, [&](int k) {
     Problem shorter = problem;
     shorter.workload.sequence_length = tokens >> k;
@@ -103,7 +102,7 @@ std::optional<std::string> SmallerStates(const Problem& problem, FitProbe& probe
 std::string MemoryAdvice(const RankedPlan& nearest, const Calibration& calibration,
                          const Problem& problem) {
   const Estimate& estimate = nearest.estimate;
-  const auto by_history = WhyRuledOut(nearest.plan, calibration, ViewOf(problem));
+  const auto by_history = WhyRuledOut(nearest.plan, calibration, ToEstimatorProblem(problem));
   if (by_history.has_value()) {
     return fmt::format("the model estimates {:.1f} of {:.1f} GiB in use, but {}",
                        estimate.reserved_memory / GiB(1), estimate.memory_capacity / GiB(1),
@@ -126,7 +125,7 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
         "the rules leave no legal plan; see pruned_count_by_rule, or switch a rule off");
     return answer;
   }
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   RankedPlan nearest;
   nearest.plan = WithStatedSplit(found.nearest->plan, problem.model, problem.profile);
   nearest.estimate = model.Full(nearest.plan);

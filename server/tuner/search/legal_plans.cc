@@ -14,8 +14,8 @@ namespace {
 
 // Below this depth, counts are products and cost almost nothing.
 constexpr int kBranchDepth = static_cast<int>(Dimension::kPipelineParallel) + 1;
-constexpr int kMostDraws = 10'000;  // for one plan; the rules pass about a tenth of the draws
-constexpr int kMostSteps = 2'000;   // to one nearest path; most take one step per dimension
+constexpr int kMaxDraws = 10'000;  // for one plan; the rules pass about a tenth of the draws
+constexpr int kMaxSteps = 2'000;   // to one nearest path; most take one step per dimension
 
 std::size_t IndexOf(Dimension dimension) { return static_cast<std::size_t>(dimension); }
 
@@ -43,7 +43,7 @@ bool LegalPlans::IsCut(const ParallelPlan& plan, int depth) const {
 }
 
 std::optional<PlanPath> LegalPlans::Draw() {
-  for (int i = 0; i < kMostDraws && plan_count_ > 0 && !rest_.has_value(); ++i) {
+  for (int i = 0; i < kMaxDraws && plan_count_ > 0 && !rest_.has_value(); ++i) {
     const auto rank = static_cast<std::int64_t>(Below(static_cast<std::uint64_t>(plan_count_)));
     std::optional<PlanPath> path = PlanAt(rank);
     if (path.has_value() && !taken_.contains(path->plan)) return path;
@@ -116,7 +116,7 @@ bool LegalPlans::Descend(Descent& descent, int depth) const {
   std::vector<int> values = space_.Values(dimension, descent.path.plan);
   std::ranges::stable_sort(values, {}, [&](int value) { return std::abs(value - wanted); });
   for (const int value : values) {
-    if (++descent.steps > kMostSteps) return false;
+    if (++descent.steps > kMaxSteps) return false;
     space_.Set(dimension, value, descent.path.plan);
     descent.path.values[IndexOf(dimension)] = value;
     if (!IsCut(descent.path.plan, depth + 1) && Descend(descent, depth + 1)) return true;

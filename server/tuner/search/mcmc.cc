@@ -11,8 +11,8 @@ namespace meshwright {
 namespace {
 
 constexpr double kTemperature = 0.03;  // a plan 3 % slower is taken with probability 1 / e
-constexpr int kMostKnownMoves = 200;   // consecutive moves to plans that had been tried before
-constexpr int kMostStaleMoves = 500;   // moves since the chain found its best
+constexpr int kMaxKnownMoves = 200;    // consecutive moves to plans that had been tried before
+constexpr int kMaxStaleMoves = 500;    // moves since the chain found its best
 
 // Proposes a plan that differs in one random dimension, sometimes two. Always accepts a better
 // plan, and a worse one with a probability that falls with its cost. Starts again from a random
@@ -23,7 +23,7 @@ class Mcmc final : public SearchStrategy {
 
   std::optional<ParallelPlan> Ask() override {
     Settle();
-    for (int i = 0; here_.has_value() && i < kMostKnownMoves && stale_ < kMostStaleMoves; ++i) {
+    for (int i = 0; here_.has_value() && i < kMaxKnownMoves && stale_ < kMaxStaleMoves; ++i) {
       proposal_ = Propose();
       if (!proposal_.has_value()) continue;
       if (plans_.Take(proposal_->plan)) return proposal_->plan;

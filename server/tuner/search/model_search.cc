@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 // Plans per question: a batch of the model, then a check of the limits.
 constexpr std::size_t kChunk = 8192;
 constexpr std::size_t kFavourites = 64;
-constexpr std::int64_t kLookEvery = 64;  // nodes between two checks of the clock
+constexpr std::int64_t kCheckEvery = 64;  // nodes between two checks of the clock
 constexpr std::chrono::milliseconds kWatchEvery(20);
 constexpr double kRounding = 1e-9;  // relative; a bound that is exceeded by less is not broken
 
@@ -45,7 +45,7 @@ class ModelSearch final : public PlanJudge {
               const SearchOptions& options)
       : problem_(problem),
         space_(SpaceOf(problem)),
-        built_in_(ViewOf(problem), calibration),
+        built_in_(ToEstimatorProblem(problem), calibration),
         pruning_(options.disabled_rules),
         model_(model),
         options_(options),
@@ -93,7 +93,7 @@ class ModelSearch final : public PlanJudge {
     options.plan_count = kFavourites;
     options.on_progress = {};
     const SearchFound found =
-        SearchExhaustively(space_, ViewOf(problem_), built_in_.calibration(), options);
+        SearchExhaustively(space_, ToEstimatorProblem(problem_), built_in_.calibration(), options);
     if (found.nearest.has_value()) kept_.OfferNearest(*found.nearest);
     for (const RecomputeChoice& choice : found.best) Add(choice.plan);
     Flush();
@@ -124,7 +124,7 @@ class ModelSearch final : public PlanJudge {
   }
 
   bool GoesOn(int /*depth*/, std::int64_t /*decided_count*/) override {
-    if (++nodes_ % kLookEvery == 0) LookAround();
+    if (++nodes_ % kCheckEvery == 0) CheckLimits();
     return !IsOver();
   }
 
@@ -206,7 +206,7 @@ class ModelSearch final : public PlanJudge {
     for (std::size_t i = 0; i < plans_.size(); ++i) Judge(plans_[i], (*figures)[i]);
     evaluated_ += static_cast<std::int64_t>(plans_.size());
     plans_.clear();
-    LookAround();
+    CheckLimits();
   }
 
   void Judge(const ParallelPlan& plan, const PlanFigures& figures) {
@@ -218,7 +218,7 @@ class ModelSearch final : public PlanJudge {
     if (unanswered.count++ == 0) unanswered.first_reason = figures.reason;
   }
 
-  void LookAround() {
+  void CheckLimits() {
     if (options_.stop && !cause_.has_value()) cause_ = options_.stop();
     if (!options_.on_progress) return;
     Progress progress = {.phase = "asking " + model_.version().name,

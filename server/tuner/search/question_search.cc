@@ -21,13 +21,13 @@ constexpr double kFits = 0.5;
 
 SearchFound BestPlansOf(const Problem& problem, const Calibration& calibration,
                         const SearchOptions& options) {
-  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration, options);
+  return SearchExhaustively(SpaceOf(problem), ToEstimatorProblem(problem), calibration, options);
 }
 
 Problem WithSureMemory(Problem problem, double fit_probability, const Calibration& calibration) {
   if (fit_probability <= kFits) return problem;
   const double ratio =
-      LargestMedianRatio(fit_probability, MemorySigma(ViewOf(problem), calibration));
+      LargestMedianRatio(fit_probability, MemorySigma(ToEstimatorProblem(problem), calibration));
   for (NodePool& pool : problem.cluster.pools) {
     pool.memory_capacity = Scale(pool.memory_capacity, ratio);
   }
@@ -51,11 +51,11 @@ std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& probl
   return plans;
 }
 
-absl::StatusOr<std::optional<ModelFound>> SearchByAskedModel(AskedModel& asked,
-                                                             const PreparedQuestion& question,
-                                                             const Problem& problem,
-                                                             const SearchOptions& options,
-                                                             PartialAnswer partial) {
+absl::StatusOr<std::optional<ModelFound>> SearchByRequestedModel(RequestedModel& asked,
+                                                                 const PreparedQuestion& question,
+                                                                 const Problem& problem,
+                                                                 const SearchOptions& options,
+                                                                 PartialAnswer partial) {
   const StudyRequest& request = question.request;
   ModelFound found = SearchByModel(problem, question.learnt.calibration, *asked.model, options,
                                    request.evaluation_limit.value_or(kDefaultModelLimit));

@@ -11,9 +11,9 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
-#include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/model_search.h"
+#include "server/tuner/search/requested_model.h"
 
 namespace meshwright {
 
@@ -45,11 +45,11 @@ enum class PartialAnswer { kCounts, kIsNone };
 // Searches the space of `problem` by the vendor's model that is open in `asked`. Returns nullopt if
 // the model gave no answer and the request allows the built-in model instead; `asked` then has the
 // reason. Else the model's error, or why its answers leave no plan (WhyNothing).
-absl::StatusOr<std::optional<ModelFound>> SearchByAskedModel(AskedModel& asked,
-                                                             const PreparedQuestion& question,
-                                                             const Problem& problem,
-                                                             const SearchOptions& options,
-                                                             PartialAnswer partial);
+absl::StatusOr<std::optional<ModelFound>> SearchByRequestedModel(RequestedModel& asked,
+                                                                 const PreparedQuestion& question,
+                                                                 const Problem& problem,
+                                                                 const SearchOptions& options,
+                                                                 PartialAnswer partial);
 
 // Calls `run` with the requested model. If its result has a `fallback`, calls it again from the
 // start with that, because times of two models are not compared.

@@ -12,9 +12,9 @@
 namespace meshwright {
 namespace {
 
-constexpr double kMostSizeRatio = 4.0 / 3;
-constexpr int kMostDeviceRatio = 2;
-constexpr int kMostExpertRatio = 2;
+constexpr double kMaxSizeRatio = 4.0 / 3;
+constexpr int kMaxDeviceRatio = 2;
+constexpr int kMaxExpertRatio = 2;
 
 // Megatron-Bridge and NeMo run Megatron-Core.
 constexpr std::string_view kCore = "megatron-core flagscale";
@@ -167,17 +167,17 @@ std::optional<double> DistanceTo(const Recipe& recipe, const Problem& problem) {
       (recipe.experts > 0) != (experts > 0)) {
     return std::nullopt;
   }
-  if (experts > kMostExpertRatio * recipe.experts || recipe.experts > kMostExpertRatio * experts) {
+  if (experts > kMaxExpertRatio * recipe.experts || recipe.experts > kMaxExpertRatio * experts) {
     return std::nullopt;
   }
   const int devices = DeviceCount(problem.cluster);
-  if (kMostDeviceRatio * devices < recipe.least_devices ||
-      devices > kMostDeviceRatio * recipe.most_devices) {
+  if (kMaxDeviceRatio * devices < recipe.least_devices ||
+      devices > kMaxDeviceRatio * recipe.most_devices) {
     return std::nullopt;
   }
   const double size = static_cast<double>(ParameterCount(model, false)) / 1e9;
   const double distance = std::abs(std::log(size / recipe.parameters));
-  if (distance > std::log(kMostSizeRatio)) return std::nullopt;
+  if (distance > std::log(kMaxSizeRatio)) return std::nullopt;
   return distance;
 }
 

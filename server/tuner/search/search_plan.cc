@@ -161,7 +161,7 @@ Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
   const double tokens =
       static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
   return LeastTimeRatio(calibration) *
-         Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
+         Seconds(3 * ForwardFlopsPerToken(ToEstimatorProblem(problem)) * tokens / rate);
 }
 
 ParallelPlan WithStatedSplit(ParallelPlan plan, const Problem& problem) {

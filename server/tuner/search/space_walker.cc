@@ -16,16 +16,16 @@ namespace meshwright {
 namespace {
 
 constexpr int kGroupDepth = static_cast<int>(Dimension::kOptimizerOffload);
-constexpr int kMostMicroBatchByHand = 4;
-constexpr int kMostContextByHand = 8;
+constexpr int kMaxMicroBatchByHand = 4;
+constexpr int kMaxContextByHand = 8;
 
 // Returns true if the dimensions set so far have values that a person would set by hand.
 bool IsByHand(const PlanWalk& walk, const SpaceOptions& options) {
   const ParallelPlan& plan = walk.plan();
   const bool has_sequence = walk.depth() > static_cast<int>(Dimension::kSequenceParallel);
-  return plan.context_parallel <= kMostContextByHand &&
+  return plan.context_parallel <= kMaxContextByHand &&
          plan.context_parallel_kind == options.context_parallel_kinds.front() &&
-         plan.expert_tensor_parallel == 1 && plan.micro_batch_size <= kMostMicroBatchByHand &&
+         plan.expert_tensor_parallel == 1 && plan.micro_batch_size <= kMaxMicroBatchByHand &&
          plan.layers_per_stage.empty() && plan.zero_group_size == 0 &&
          plan.whole_weights_ratio == 0 &&
          (!has_sequence || plan.sequence_parallel == (plan.tensor_parallel > 1));

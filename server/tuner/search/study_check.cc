@@ -86,10 +86,10 @@ std::vector<FieldViolation> Validate(const StudyRequest& request) {
                    fmt::format("{}; must be between 1 and {}", request.plan_count, kMaxPlanCount));
   }
   const ChoiceLimits& choice = request.choice;
-  if (!(choice.min_fit_probability >= 0 && choice.min_fit_probability <= kMostFitProbability)) {
+  if (!(choice.min_fit_probability >= 0 && choice.min_fit_probability <= kMaxFitProbability)) {
     violations.Add("min_fit_probability_ratio",
                    fmt::format("{}; must be between 0 and {}", choice.min_fit_probability,
-                               kMostFitProbability));
+                               kMaxFitProbability));
   }
   if (!(choice.tie_probability >= 0.5 && choice.tie_probability <= 1)) {
     violations.Add("tie_probability_ratio",

@@ -13,7 +13,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/asked_model.h"
+#include "server/tuner/search/requested_model.h"
 
 namespace meshwright {
 namespace {
@@ -32,8 +32,8 @@ absl::Status EstimateByAskedModel(const StudyRequest& request, const Problem& pr
                                   const StudyControl& control, std::span<RankedPlan* const> plans,
                                   std::vector<std::string>& warnings) {
   if (!request.cost_model.has_value() || plans.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(AskedModel asked,
-                   OpenAskedModel(request.cost_model, problem, control.open_model, control.cancel));
+  ASSIGN_OR_RETURN(RequestedModel asked, OpenRequestedModel(request.cost_model, problem,
+                                                            control.open_model, control.cancel));
   RETURN_IF_ERROR(ApplyModel(asked, problem, {}, plans, control.cancel));
   if (asked.model == nullptr) return absl::OkStatus();
   const std::vector<std::string>& own = asked.model->warnings();

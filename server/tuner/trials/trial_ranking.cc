@@ -54,7 +54,7 @@ void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
 
 RankedPlan RankMeasured(const Ran& run, const ParallelPlan& plan, const Problem& problem,
                         const Calibration& learnt) {
-  const Estimate modelled = AnalyticModel(ViewOf(problem)).Full(plan);
+  const Estimate modelled = AnalyticModel(ToEstimatorProblem(problem)).Full(plan);
   Calibration own = learnt;
   own.time = {};
   own.time_ratio = run.step_time / modelled.step_time;
@@ -62,7 +62,7 @@ RankedPlan RankMeasured(const Ran& run, const ParallelPlan& plan, const Problem&
     own.memory = {};
     own.memory_ratio = *run.peak_memory / modelled.peak_memory;
   }
-  AnalyticModel model(ViewOf(problem), own);
+  AnalyticModel model(ToEstimatorProblem(problem), own);
   RankedPlan ranked = RankPlan(plan, problem, model);
   Estimate& estimate = ranked.estimate;
   estimate.step_time = run.step_time;  // bit for bit
@@ -90,7 +90,7 @@ RankedPlan RankUntried(const TrialChooser& chooser, std::size_t candidate, const
 std::vector<RankedPlan> RankAfterTrials(const TrialChooser& chooser, const LearntOfTrials& learnt,
                                         const Problem& problem, int plan_count) {
   std::vector<Entry> entries;
-  AnalyticModel model(ViewOf(problem), learnt.calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), learnt.calibration);
   for (std::size_t i = 0; i < chooser.candidates().size(); ++i) {
     const ParallelPlan& plan = chooser.candidates()[i].plan;
     const auto outcome = learnt.outcomes.find(plan);

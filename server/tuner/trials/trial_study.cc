@@ -98,7 +98,7 @@ class TrialStudy {
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
     RETURN_IF_ERROR(WriteDownLearnt(control.trials));
-    AnalyticModel model(ViewOf(problem_), history_);
+    AnalyticModel model(ToEstimatorProblem(problem_), history_);
     result_.applied_defaults = problem_.applied_defaults;
     history_warnings_ = history_.warnings;
     auto baseline = BaselineOf(baseline_, problem_, model, result_.applied_defaults);
@@ -207,7 +207,7 @@ class TrialStudy {
     }
     std::vector<ParallelPlan> plans;
     for (const RankedPlan& candidate : chooser.candidates()) plans.push_back(candidate.plan);
-    AnalyticModel model(ViewOf(problem_), history_);
+    AnalyticModel model(ToEstimatorProblem(problem_), history_);
     return Estimated(std::move(plans), problem_, model);
   }
 
@@ -326,7 +326,7 @@ class TrialStudy {
     const ParallelPlan plan = result_.baseline->plan;
     const auto outcome = learnt_.outcomes.find(plan);
     if (outcome == learnt_.outcomes.end()) {
-      AnalyticModel model(ViewOf(problem_), learnt_.calibration);
+      AnalyticModel model(ToEstimatorProblem(problem_), learnt_.calibration);
       if (IsByVendor(result_.baseline->estimate)) {
         const auto i = IndexOf(plan, chooser);
         if (!i.has_value()) return;  // the trials do not cover it

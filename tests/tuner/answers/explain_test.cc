@@ -183,10 +183,10 @@ TEST(SweepTest, PointsFitSurely) {
   EXPECT_LT(fastest.best.value().estimate.fit_probability, 0.95);
   EXPECT_LT(fastest.best->estimate.step_time, sure.best->estimate.step_time);
   // If none is sure, the fastest of all is shown; if none fits, offload is opened.
-  request.choice.min_fit_probability = kMostFitProbability;
+  request.choice.min_fit_probability = kMaxFitProbability;
   request.question.cluster.pools.front().memory_capacity = GiB(11);
   EXPECT_LT(RunSweep(request, {2}, {0}, Known(), {})->points.front().best->estimate.fit_probability,
-            kMostFitProbability);
+            kMaxFitProbability);
   request.question.cluster.pools.front().memory_capacity = GiB(6);
   const Sweep tightest = RunSweep(request, {2}, {0}, Known(), {}).value();
   EXPECT_GT(tightest.points.front().best.value().plan.optimizer_offload_ratio, 0);

@@ -90,7 +90,7 @@ TEST(RecommendTest, ALongerListHasTheSameFirstPlan) {
 // The search keeps exactly the plans that a list of the whole space has within 5 %.
 TEST(RecommendTest, TheTieIsExact) {
   const PreparedQuestion question = Prepared(TightRequest());
-  SearchOptions options = {.plan_count = 1, .close_ratio = kMostTieRatio};
+  SearchOptions options = {.plan_count = 1, .close_ratio = kMaxTieRatio};
   const SearchFound found = BestPlansOf(question.problem, {}, options);
   ASSERT_FALSE(found.close.empty());
   const Seconds best = found.best.front().estimate.step_time;
@@ -99,7 +99,7 @@ TEST(RecommendTest, TheTieIsExact) {
       .are_alike = [](const ParallelPlan& a, const ParallelPlan& b) { return a == b; }};
   const SearchFound listed = BestPlansOf(question.problem, {}, all);
   ASSERT_EQ(listed.best.size(), found.close.size() + 1);
-  EXPECT_GT(listed.best.back().estimate.step_time, best * kMostTieRatio);
+  EXPECT_GT(listed.best.back().estimate.step_time, best * kMaxTieRatio);
   for (std::size_t i = 0; i < found.close.size(); ++i) {
     EXPECT_EQ(found.close[i].plan, listed.best[i].plan) << i;
   }
@@ -117,10 +117,10 @@ TEST(RecommendTest, TheModelsOrderOnRequest) {
 
 TEST(RecommendTest, SaysSoIfNoPlanIsSure) {
   StudyRequest request = TightRequest();
-  request.choice.min_fit_probability = kMostFitProbability;
+  request.choice.min_fit_probability = kMaxFitProbability;
   request.question.cluster.pools.front().memory_capacity = GiB(11);
   const StudyResult result = Result(request);
-  ASSERT_LT(result.plans.front().estimate.fit_probability, kMostFitProbability);
+  ASSERT_LT(result.plans.front().estimate.fit_probability, kMaxFitProbability);
   EXPECT_THAT(result.recommendation->reason, HasSubstr("No plan was found that fits with"));
 }
 
@@ -130,9 +130,9 @@ TEST(RecommendTest, SaysThatOffloadWouldBeSure) {
   StudyRequest request = TightRequest();
   EXPECT_THAT(Result(request).warnings, Not(Contains(HasSubstr(kWouldBeSure))));
   request.question.cluster.pools.front().memory_capacity = GiB(11);
-  request.choice.min_fit_probability = kMostFitProbability;
+  request.choice.min_fit_probability = kMaxFitProbability;
   const StudyResult result = Result(request);
-  ASSERT_LT(result.plans.front().estimate.fit_probability, kMostFitProbability);
+  ASSERT_LT(result.plans.front().estimate.fit_probability, kMaxFitProbability);
   EXPECT_EQ(result.plans.front().plan.optimizer_offload_ratio, 0);
   EXPECT_THAT(result.warnings, Contains(HasSubstr(kWouldBeSure)));
 }

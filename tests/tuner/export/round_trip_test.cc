@@ -23,7 +23,7 @@ namespace meshwright {
 namespace {
 
 constexpr int kPlans = MESHWRIGHT_RANDOM_PLANS;  // exported and read back, for each framework
-constexpr int kMostDraws = 400 * kPlans;
+constexpr int kMaxDraws = 400 * kPlans;
 
 const Knowledge& KnownFacts() {
   static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
@@ -79,10 +79,10 @@ class RoundTripTest : public testing::TestWithParam<RoundTrip> {
     const SearchSpace space = SpaceOf(problem);
     std::mt19937_64 random(7);
     int done = 0;
-    for (int draw = 0; draw < kMostDraws && done < count; ++draw) {
+    for (int draw = 0; draw < kMaxDraws && done < count; ++draw) {
       const ParallelPlan plan = Draw(space, random);
       const bool is_legal = ResolveLaunchedPlan(StatedPlan(plan), problem, "plan").ok() &&
-                            CautionsAbout(ViewOf(problem), plan).empty();
+                            CautionsAbout(ToEstimatorProblem(problem), plan).empty();
       if (!is_legal) continue;
       const auto config = ExportPlan(framework, problem, plan);
       if (!config.ok()) {

@@ -35,7 +35,7 @@ ParallelPlan DataParallel() { return {.data_parallel = 4}; }
 
 Estimate Predicted(const Question& question, const ParallelPlan& plan) {
   const Problem problem = Resolved(question);
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ToEstimatorProblem(problem));
   return model.Full(plan);
 }
 
@@ -70,7 +70,7 @@ Calibration Calibrated(const std::vector<HistoryRow>& history) {
 // Returns the calibrated over the predicted step time of the plan that ran.
 double TimeRatioOf(const Calibration& calibration) {
   const Problem problem = Resolved(TinyQuestion());
-  AnalyticModel model(ViewOf(problem), calibration);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
   return model.Full(DataParallel()).step_time / Predicted(TinyQuestion(), DataParallel()).step_time;
 }
 
@@ -118,8 +118,8 @@ TEST(CalibrateTest, PlansHaveFactorsOfTheirOwn) {
   const ParallelPlan far = {.tensor_parallel = 4};
   const std::vector<HistoryRow> history = {Ran(1.2, 1), Ran(1.2, 1), Ran(1, 1, far),
                                            Ran(1, 1, far)};
-  AnalyticModel plain(ViewOf(problem));
-  AnalyticModel calibrated(ViewOf(problem), Calibrated(history));
+  AnalyticModel plain(ToEstimatorProblem(problem));
+  AnalyticModel calibrated(ToEstimatorProblem(problem), Calibrated(history));
   const auto factor = [&](const ParallelPlan& plan) {
     const Estimate estimate = calibrated.Full(plan);
     EXPECT_EQ(calibrated.Quick(plan).step_time, estimate.step_time);
@@ -153,8 +153,8 @@ TEST(CalibrateTest, AnEvaluatedPlanNamesTheRunsBehindIt) {
 
 TEST(CalibrateTest, MemoryHasOneFactorForAllPlans) {
   const Problem problem = Resolved(TinyQuestion());
-  AnalyticModel plain(ViewOf(problem));
-  AnalyticModel calibrated(ViewOf(problem), Calibrated({Ran(1, 1.2), Ran(1, 1.2)}));
+  AnalyticModel plain(ToEstimatorProblem(problem));
+  AnalyticModel calibrated(ToEstimatorProblem(problem), Calibrated({Ran(1, 1.2), Ran(1, 1.2)}));
   ParallelPlan recomputed = DataParallel();
   recomputed.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {4}};
   for (const ParallelPlan& plan :
@@ -363,9 +363,9 @@ TEST(CalibrateTest, OutOfMemoryHoldsForDevicesWithNoMoreMemory) {
   // And the mark goes with the device: a cluster with more memory is not marked.
   const Calibration calibration = Calibrated({RanOut(DataParallel())});
   Problem roomy = Resolved(TinyQuestion());
-  EXPECT_FALSE(AnalyticModel(ViewOf(roomy), calibration).Quick(DataParallel()).fits);
+  EXPECT_FALSE(AnalyticModel(ToEstimatorProblem(roomy), calibration).Quick(DataParallel()).fits);
   roomy.cluster.pools.front().memory_capacity = GiB(96);
-  EXPECT_TRUE(AnalyticModel(ViewOf(roomy), calibration).Quick(DataParallel()).fits);
+  EXPECT_TRUE(AnalyticModel(ToEstimatorProblem(roomy), calibration).Quick(DataParallel()).fits);
 }
 
 TEST(CalibrateTest, OutOfMemoryPrunesPlansOfThatSizeAndLargerOnly) {
@@ -373,8 +373,8 @@ TEST(CalibrateTest, OutOfMemoryPrunesPlansOfThatSizeAndLargerOnly) {
   failed.micro_batch_size = 2;
   const Problem problem = Resolved(TinyQuestion());
   const Bytes size = Predicted(TinyQuestion(), failed).reserved_memory;
-  AnalyticModel plain(ViewOf(problem));
-  AnalyticModel calibrated(ViewOf(problem), Calibrated({RanOut(failed)}));
+  AnalyticModel plain(ToEstimatorProblem(problem));
+  AnalyticModel calibrated(ToEstimatorProblem(problem), Calibrated({RanOut(failed)}));
   const SearchSpace space = SpaceOf(problem);
   std::int64_t pruned = 0;
   std::int64_t kept = 0;
@@ -421,7 +421,7 @@ TEST(CalibrateTest, OutOfMemoryMovesTheMemoryModel) {
   EXPECT_LT(calibration.memory_ratio, 1.4);
   EXPECT_THAT(calibration.warnings, testing::Contains(HasSubstr("ran out of memory, so this job")));
   const Problem problem = Resolved(question);
-  const Estimate after = AnalyticModel(ViewOf(problem), calibration).Full(failed);
+  const Estimate after = AnalyticModel(ToEstimatorProblem(problem), calibration).Full(failed);
   EXPECT_GT(after.reserved_memory, after.memory_capacity);
   EXPECT_LT(after.fit_probability, 0.5);
   // A plan that the model sees far below the memory failed for another reason.

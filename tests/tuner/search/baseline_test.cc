@@ -50,14 +50,14 @@ void ExpectFirstThatFits(Problem problem, const std::vector<ParallelPlan>& plans
   std::vector<Bytes> needs;
   for (const ParallelPlan& plan : plans) {
     ASSERT_TRUE(CheckPlan(plan, problem, "plan").empty()) << MakePlanKey(plan).text;
-    AnalyticModel model(ViewOf(problem));
+    AnalyticModel model(ToEstimatorProblem(problem));
     needs.push_back(model.Quick(plan).reserved_memory);
   }
   std::set<std::size_t> chosen;
   const auto expect = [&](Bytes capacity) {
     problem.cluster.pools.front().memory_capacity = capacity;
-    AnalyticModel model(ViewOf(problem));
-    const std::optional<ParallelPlan> baseline = BaselineByThumb(problem, model);
+    AnalyticModel model(ToEstimatorProblem(problem));
+    const std::optional<ParallelPlan> baseline = RuleOfThumbBaseline(problem, model);
     std::size_t first = 0;
     while (first < needs.size() && needs[first] > capacity) ++first;
     chosen.insert(first);
@@ -83,8 +83,8 @@ TEST(BaselineByThumbTest, SplitsALongSequence) {
   const auto context_of = [&](Bytes capacity) {
     question.cluster.pools.front().memory_capacity = capacity;
     const Problem problem = Resolved(question);
-    AnalyticModel model(ViewOf(problem));
-    const auto plan = BaselineByThumb(problem, model);
+    AnalyticModel model(ToEstimatorProblem(problem));
+    const auto plan = RuleOfThumbBaseline(problem, model);
     return plan.has_value() ? plan->context_parallel : 0;
   };
   EXPECT_EQ(context_of(GiB(1000)), 1);
@@ -132,8 +132,8 @@ TEST(BaselineByThumbTest, SkipsWhatIsIllegal) {
   question.workload.global_batch_size = 2;
   question.model.layer_count = 1;
   const Problem problem = Resolved(question);
-  AnalyticModel model(ViewOf(problem));
-  EXPECT_EQ(BaselineByThumb(problem, model), PlanOf({2, 1}, RecomputeGranularity::kNone));
+  AnalyticModel model(ToEstimatorProblem(problem));
+  EXPECT_EQ(RuleOfThumbBaseline(problem, model), PlanOf({2, 1}, RecomputeGranularity::kNone));
 }
 
 }  // namespace

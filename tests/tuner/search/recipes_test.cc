@@ -62,14 +62,14 @@ TEST(RecipeTest, FillsTheDevices) {
     EXPECT_EQ(plan->data_parallel, 8 / context);
     EXPECT_EQ(plan->schedule, Schedule::kInterleaved1f1b);
     EXPECT_TRUE(CheckPlan(*plan, problem, "plan").empty());
-    EXPECT_TRUE(BrokenRules(ViewOf(problem), *plan).empty());
+    EXPECT_TRUE(BrokenRules(ToEstimatorProblem(problem), *plan).empty());
   }
 }
 
 // The answer says where its baseline comes from.
 TEST(RecipeTest, IsTheBaselineAndSaysSo) {
   const auto source = [](const Problem& problem) {
-    AnalyticModel model(ViewOf(problem));
+    AnalyticModel model(ToEstimatorProblem(problem));
     std::vector<AppliedDefault> applied;
     const auto plan = DefaultBaseline(problem, model, applied);
     EXPECT_TRUE(plan.has_value());
@@ -85,8 +85,8 @@ TEST(BaselineByThumbTest, IsWhatTheFrameworkCanRun) {
   for (const char* framework : {"torchtitan", "pytorch-fsdp", "deepspeed", "nanotron", "maxtext",
                                 "paddle", "mindspeed", "megatron-lm", "megatron-deepspeed"}) {
     const Problem problem = ProblemOf(Llama2_70b(), 16, framework);
-    AnalyticModel model(ViewOf(problem));
-    const auto plan = BaselineByThumb(problem, model);
+    AnalyticModel model(ToEstimatorProblem(problem));
+    const auto plan = RuleOfThumbBaseline(problem, model);
     ASSERT_TRUE(plan.has_value()) << framework;
     // Megatron-DeepSpeed's exporter has GPT models only.
     if (std::string(framework) == "megatron-deepspeed") continue;

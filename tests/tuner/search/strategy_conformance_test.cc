@@ -21,7 +21,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
-#include "server/tuner/search/search_by_asking.h"
+#include "server/tuner/search/search_by_strategy.h"
 #include "server/tuner/search/strategies.h"
 #include "server/tuner/search/strategy.h"
 #include "tests/tuner/questions.h"
@@ -57,7 +57,7 @@ Problem Wide() {
 // Returns the plans of the space that pass the rules without a cost model.
 std::set<ParallelPlan> LegalPlansOf(const Problem& problem) {
   const SearchSpace space = SpaceOf(problem);
-  const EstimatorProblem view = ViewOf(problem);
+  const EstimatorProblem view = ToEstimatorProblem(problem);
   const Pruning pruning;
   std::set<ParallelPlan> plans;
   for (PlanWalk walk(space); walk.Next();) {
@@ -75,8 +75,8 @@ class Session {
  public:
   Session(std::string_view name, Problem problem, std::uint64_t seed = 1)
       : problem_(std::move(problem)),
-        strategy_(
-            MakeStrategy(name, {.space = space_, .problem = ViewOf(problem_), .seed = seed})) {}
+        strategy_(MakeStrategy(
+            name, {.space = space_, .problem = ToEstimatorProblem(problem_), .seed = seed})) {}
 
   std::optional<ParallelPlan> Ask() { return strategy_->Ask(); }
   void TellItMisses(const ParallelPlan& plan) {
@@ -99,17 +99,17 @@ class Session {
   }
 
   SearchFound Search(const SearchOptions& options, int limit) {
-    return SearchByAsking(*strategy_, model_, space_, options, limit);
+    return SearchByStrategy(*strategy_, model_, space_, options, limit);
   }
   [[nodiscard]] SearchFound Best(const SearchOptions& options) const {
-    return SearchExhaustively(space_, ViewOf(problem_), {}, options);
+    return SearchExhaustively(space_, ToEstimatorProblem(problem_), {}, options);
   }
   [[nodiscard]] const Problem& problem() const { return problem_; }
 
  private:
   Problem problem_;
   SearchSpace space_ = SpaceOf(problem_);
-  AnalyticModel model_ = AnalyticModel(ViewOf(problem_));
+  AnalyticModel model_ = AnalyticModel(ToEstimatorProblem(problem_));
   std::unique_ptr<SearchStrategy> strategy_;
 };
 
@@ -171,7 +171,7 @@ TEST_P(StrategyTest, EndsAndHasSeenTheOptimum) {
     EXPECT_EQ(std::set<ParallelPlan>(plans.begin(), plans.end()), legal);
   }
   EXPECT_FALSE(session.Ask().has_value());
-  AnalyticModel model(ViewOf(session.problem()));
+  AnalyticModel model(ToEstimatorProblem(session.problem()));
   Seconds least(std::numeric_limits<double>::infinity());
   for (const ParallelPlan& plan : plans) {
     const QuickEstimate estimate = model.Quick(plan);
@@ -257,8 +257,8 @@ void ExpectEqualDraws(const Problem& problem) {
   const auto draws = static_cast<std::uint64_t>(kMean) * legal.size();
   std::map<ParallelPlan, int> counts;
   for (std::uint64_t seed = 0; seed < draws; ++seed) {
-    const auto random =
-        MakeStrategy("random", {.space = space, .problem = ViewOf(problem), .seed = seed});
+    const auto random = MakeStrategy(
+        "random", {.space = space, .problem = ToEstimatorProblem(problem), .seed = seed});
     ++counts[random->Ask().value()];
   }
   EXPECT_EQ(counts.size(), legal.size());
@@ -296,7 +296,8 @@ TEST(RandomStrategyTest, DrawsUnevenStagesOfChunksEquallyOften) {
 TEST(StrategiesTest, UnknownNamesHaveNone) {
   const Problem problem = Small();
   const SearchSpace space = SpaceOf(problem);
-  EXPECT_EQ(MakeStrategy("magic", {.space = space, .problem = ViewOf(problem)}), nullptr);
+  EXPECT_EQ(MakeStrategy("magic", {.space = space, .problem = ToEstimatorProblem(problem)}),
+            nullptr);
 }
 
 }  // namespace

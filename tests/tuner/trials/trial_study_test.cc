@@ -118,7 +118,7 @@ TEST(TrialStudyTest, JobsEndWithinTwoPercentUnlessAnotherRatioIsStated) {
                             .disabled_rules = {"bound", "memory", "history"}};
     request.trials = TrialRequest{.budget = {.trials = 100, .stop_within = end.stated}};
     FakeLauncher launcher([&](const ParallelPlan& plan) {
-      return Ran{.step_time = AnalyticModel(ViewOf(problem)).Full(plan).step_time};
+      return Ran{.step_time = AnalyticModel(ToEstimatorProblem(problem)).Full(plan).step_time};
     });
     const auto answer =
         RunTrialStudy(Prepared(request),

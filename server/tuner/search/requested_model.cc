@@ -1,4 +1,4 @@
-#include "server/tuner/search/asked_model.h"
+#include "server/tuner/search/requested_model.h"
 
 #include <fmt/format.h>
 
@@ -111,7 +111,8 @@ std::string BoundWarning(const ModelFound& found, const ModelVersion& version) {
 
 }  // namespace
 
-absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model) {
+absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why,
+                      RequestedModel& model) {
   // An unknown name is a mistake of the request, not a failure of the model.
   if (!asked.allow_fallback || Reason(why) == "UNKNOWN_COST_MODEL" || absl::IsCancelled(why)) {
     return why;
@@ -125,10 +126,10 @@ absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, As
   return absl::OkStatus();
 }
 
-absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>& asked,
-                                          const Problem& problem, const OpenPlanModel& open,
-                                          const std::stop_token& cancel) {
-  AskedModel model;
+absl::StatusOr<RequestedModel> OpenRequestedModel(const std::optional<CostModelRequest>& asked,
+                                                  const Problem& problem, const OpenPlanModel& open,
+                                                  const std::stop_token& cancel) {
+  RequestedModel model;
   if (!asked.has_value()) return model;
   if (!open) {
     return WithReason(absl::FailedPreconditionError(
@@ -187,7 +188,7 @@ void KeepRankedTime(const ModelVersion& version, Seconds ranked, PlanFigures& fi
 
 }  // namespace
 
-absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
+absl::Status ApplyModel(RequestedModel& asked, const Problem& problem, const ModelFound& known,
                         std::span<RankedPlan* const> plans, const std::stop_token& cancel) {
   if (asked.fallback.has_value()) {
     for (RankedPlan* plan : plans) plan->estimate.cost_model = asked.fallback;
@@ -272,7 +273,7 @@ absl::Status CaseModel::Open(const ResolvedCase& asked) {
   question_.reset();
   model_ = {};  // must be destroyed before its problem
   problem_ = asked.problem;
-  ASSIGN_OR_RETURN(model_, OpenAskedModel(asked_, *problem_, open_, {}));
+  ASSIGN_OR_RETURN(model_, OpenRequestedModel(asked_, *problem_, open_, {}));
   question_ = asked.question;
   return absl::OkStatus();
 }

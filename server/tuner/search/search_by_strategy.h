@@ -14,7 +14,8 @@ inline constexpr int kDefaultEvaluationLimit = 10'000;
 // until the limit is reached, the strategy has no further plan, or options.stop ends it. The best
 // plans are chosen as SearchExhaustively chooses them. Nothing is proven, so `complete` is false
 // and no rule has a count. Only the plan count, stop and on_progress of `options` are used.
-SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const SearchSpace& space,
-                           const SearchOptions& options, int evaluation_limit);
+SearchFound SearchByStrategy(SearchStrategy& strategy, AnalyticModel& model,
+                             const SearchSpace& space, const SearchOptions& options,
+                             int evaluation_limit);
 
 }  // namespace meshwright

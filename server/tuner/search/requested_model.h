@@ -19,7 +19,7 @@
 namespace meshwright {
 
 // The vendor's model that a question asks for, or its fallback.
-struct AskedModel {
+struct RequestedModel {
   std::unique_ptr<PlanModel> model = {};  // null: the built-in model answers
   // The model that the built-in one replaces, because it could not be asked or estimated no plan.
   std::optional<CostModelSource> fallback = {};
@@ -28,12 +28,13 @@ struct AskedModel {
 // Opens the model that the request names. Returns FAILED_PRECONDITION, NO_COST_MODELS, if there is
 // no folder of models; CANCELLED; or the model's own error, unless the request allows the built-in
 // model instead.
-absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>& asked,
-                                          const Problem& problem, const OpenPlanModel& open,
-                                          const std::stop_token& cancel);
+absl::StatusOr<RequestedModel> OpenRequestedModel(const std::optional<CostModelRequest>& asked,
+                                                  const Problem& problem, const OpenPlanModel& open,
+                                                  const std::stop_token& cancel);
 
 // Switches to the built-in model if the request allows it; returns `why` otherwise.
-absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model);
+absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why,
+                      RequestedModel& model);
 
 // Replaces the estimate's time, interval, breakdown and everything derived from them by the model's
 // figures, and sets the verdict to kOk. Memory stays the built-in model's.
@@ -42,7 +43,7 @@ void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estim
 // Does the same for the plans of an answer. The model is asked about them once more for their
 // breakdowns; if it cannot be asked, the times come from `known`. Plans under a fallback are
 // marked. Returns CANCELLED if cancelled.
-absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
+absl::Status ApplyModel(RequestedModel& asked, const Problem& problem, const ModelFound& known,
                         std::span<RankedPlan* const> plans, const std::stop_token& cancel = {});
 
 // Returns the warnings about plans that the model did not estimate, and about the model's own
@@ -77,7 +78,7 @@ class CaseModel {
   const OpenPlanModel open_;
   std::optional<Question> question_;
   std::shared_ptr<const Problem> problem_;
-  AskedModel model_;
+  RequestedModel model_;
 };
 
 }  // namespace meshwright

@@ -17,14 +17,14 @@
 
 namespace meshwright {
 
-// The models of an administrator's folder. Each runs once, from the first question until the shelf
-// goes. Safe from any thread.
-class ModelShelf {
+// The models of an administrator's folder. Each runs once, from the first question until the
+// registry goes. Safe from any thread.
+class ModelRegistry {
  public:
   // Reads the manifests and starts nothing.
-  static absl::StatusOr<std::unique_ptr<ModelShelf>> Open(const std::string& folder,
-                                                          const FailurePolicy& policy = {},
-                                                          ModelEvent on_event = {});
+  static absl::StatusOr<std::unique_ptr<ModelRegistry>> Open(const std::string& folder,
+                                                             const FailurePolicy& policy = {},
+                                                             ModelEvent on_event = {});
 
   [[nodiscard]] const std::vector<ModelManifest>& manifests() const { return manifests_; }
 
@@ -43,8 +43,8 @@ class ModelShelf {
     CalibrationParameters parameters = {};
     std::vector<std::string> warnings = {};
   };
-  ModelShelf(std::string folder, std::vector<ModelManifest> manifests, const FailurePolicy& policy,
-             ModelEvent on_event);
+  ModelRegistry(std::string folder, std::vector<ModelManifest> manifests,
+                const FailurePolicy& policy, ModelEvent on_event);
   // Reads the calibration for each question, so that a new one counts while the server runs.
   [[nodiscard]] Chosen CalibrationOf(std::string_view name, std::string_view chip) const;
 

@@ -1,4 +1,4 @@
-#include "server/tuner/search/search_by_asking.h"
+#include "server/tuner/search/search_by_strategy.h"
 
 #include <chrono>
 
@@ -39,8 +39,9 @@ Observation Judge(AnalyticModel& model, const PruneContext& context, Pruning& pr
 
 }  // namespace
 
-SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const SearchSpace& space,
-                           const SearchOptions& options, int evaluation_limit) {
+SearchFound SearchByStrategy(SearchStrategy& strategy, AnalyticModel& model,
+                             const SearchSpace& space, const SearchOptions& options,
+                             int evaluation_limit) {
   const Clock::time_point start = Clock::now();
   BestPlans kept({.plan_count = options.plan_count});
   const FailedPlans failed(model.calibration(), model.problem());

@@ -1,4 +1,4 @@
-#include "server/plugins/model_shelf.h"
+#include "server/plugins/model_registry.h"
 
 #include <fmt/format.h>
 
@@ -81,22 +81,22 @@ absl::StatusOr<std::unique_ptr<PlanModel>> MakePlanModel(std::shared_ptr<Running
                                            std::move(warnings));
 }
 
-ModelShelf::ModelShelf(std::string folder, std::vector<ModelManifest> manifests,
-                       const FailurePolicy& policy, ModelEvent on_event)
+ModelRegistry::ModelRegistry(std::string folder, std::vector<ModelManifest> manifests,
+                             const FailurePolicy& policy, ModelEvent on_event)
     : folder_(std::move(folder)),
       manifests_(std::move(manifests)),
       policy_(policy),
       on_event_(std::move(on_event)) {}
 
-absl::StatusOr<std::unique_ptr<ModelShelf>> ModelShelf::Open(const std::string& folder,
-                                                             const FailurePolicy& policy,
-                                                             ModelEvent on_event) {
+absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Open(const std::string& folder,
+                                                                   const FailurePolicy& policy,
+                                                                   ModelEvent on_event) {
   ASSIGN_OR_RETURN(std::vector<ModelManifest> manifests, LoadManifests(folder));
-  return std::unique_ptr<ModelShelf>(
-      new ModelShelf(folder, std::move(manifests), policy, std::move(on_event)));
+  return std::unique_ptr<ModelRegistry>(
+      new ModelRegistry(folder, std::move(manifests), policy, std::move(on_event)));
 }
 
-absl::StatusOr<std::shared_ptr<RunningModel>> ModelShelf::Find(std::string_view name) {
+absl::StatusOr<std::shared_ptr<RunningModel>> ModelRegistry::Find(std::string_view name) {
   ASSIGN_OR_RETURN(ModelManifest manifest, FindManifest(manifests_, name));
   const std::lock_guard lock(mutex_);
   auto& running = running_[manifest.name];
@@ -110,16 +110,17 @@ absl::StatusOr<std::shared_ptr<RunningModel>> ModelShelf::Find(std::string_view 
   return running;
 }
 
-absl::StatusOr<std::unique_ptr<PlanModel>> ModelShelf::OpenModel(std::string_view name,
-                                                                 const Problem& problem,
-                                                                 const std::stop_token& cancel) {
+absl::StatusOr<std::unique_ptr<PlanModel>> ModelRegistry::OpenModel(std::string_view name,
+                                                                    const Problem& problem,
+                                                                    const std::stop_token& cancel) {
   ASSIGN_OR_RETURN(std::shared_ptr<RunningModel> model, Find(name));
   Chosen chosen = CalibrationOf(name, problem.cluster.pools.front().chip.id);
   return MakePlanModel(std::move(model), problem, std::move(chosen.parameters),
                        std::move(chosen.warnings), cancel);
 }
 
-ModelShelf::Chosen ModelShelf::CalibrationOf(std::string_view name, std::string_view chip) const {
+ModelRegistry::Chosen ModelRegistry::CalibrationOf(std::string_view name,
+                                                   std::string_view chip) const {
   const auto stored = LoadCalibration(folder_, name, chip);
   if (stored.ok() && !stored->has_value()) return {};
   std::string why;
