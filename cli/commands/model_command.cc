@@ -130,10 +130,10 @@ absl::StatusOr<Problem> ProblemOf(const CheckFlags& check, const ModelManifest& 
 // Compares a model with measured runs. A model of the folder is asked as a study asks it, with its
 // calibration.
 absl::StatusOr<Accuracy> Compare(const std::vector<HistoryRow>& runs, const ModelManifest& manifest,
-                                 const Knowledge& knowledge, const std::string& folder) {
+                                 const std::string& folder) {
   ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(folder));
   const auto model = std::make_shared<RunningModel>(manifest, FailurePolicy(), ModelEvent());
-  return CompareWithRuns(runs, knowledge, [&](const Problem& problem) {
+  return CompareWithRuns(runs, [&](const Problem& problem) {
     return folder.empty() ? MakePlanModel(model, problem)
                           : models.registry()->OpenModel(manifest.name, problem);
   });
@@ -147,8 +147,7 @@ absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const Global
   ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest));
   ConformanceReport report = CheckConformance(spec, problem);
   if (measured.rows.empty() || report.info.name.empty()) return report;  // or it does not start
-  auto accuracy =
-      Compare(measured.rows, manifest, knowledge, check.name.empty() ? "" : flags.cost_models);
+  auto accuracy = Compare(measured.rows, manifest, check.name.empty() ? "" : flags.cost_models);
   if (accuracy.ok()) {
     report.accuracy = *std::move(accuracy);
   } else {

@@ -21,7 +21,6 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
-#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/search_plan.h"
 
@@ -41,24 +40,14 @@ struct ReportedQuestions {
   std::vector<std::size_t> of_report = {};
 };
 
-// Resolves the question of a report if that has not been done yet.
-absl::StatusOr<std::shared_ptr<const Problem>> ProblemOf(const HistoryRow& run,
-                                                         const Knowledge& knowledge) {
-  if (run.resolved.has_value()) return run.resolved->problem;
-  return QuestionResolver(knowledge).Resolve(run.question);
-}
-
-absl::StatusOr<ReportedQuestions> DistinctQuestions(std::span<const JobReport> reports,
-                                                    const Knowledge& knowledge,
-                                                    const StudyCodec& codec) {
+ReportedQuestions DistinctQuestions(std::span<const JobReport> reports, const StudyCodec& codec) {
   ReportedQuestions out;
   for (const JobReport& report : reports) {
     const Question& question = report.run.question;
     const auto found = std::ranges::find(out.questions, question, &ReportedQuestion::stated);
     out.of_report.push_back(static_cast<std::size_t>(found - out.questions.begin()));
     if (found != out.questions.end()) continue;
-    ASSIGN_OR_RETURN(const std::shared_ptr<const Problem> problem,
-                     ProblemOf(report.run, knowledge));
+    const std::shared_ptr<const Problem>& problem = report.run.resolved.problem;
     out.questions.push_back({.stated = question,
                              .record = QuestionRecordOf(question, *problem, codec),
                              .problem = problem});
@@ -76,17 +65,10 @@ ExpectedFigures ExpectedOf(const ParallelPlan& plan, const PreparedQuestion& que
           .calibration_id = question.learnt.report ? question.learnt.report->id : std::string()};
 }
 
-absl::StatusOr<ParallelPlan> PlanOf(const HistoryRow& run, const Problem& problem) {
-  if (run.resolved.has_value()) return run.resolved->plan;
-  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(run.plan, problem, "plan"));
-  return std::move(plan.plan);
-}
-
-absl::StatusOr<MeasurementRecord> MeasurementOf(const JobReport& report,
-                                                const QuestionRecord& record,
-                                                const PreparedQuestion& question,
-                                                const StudyCodec& codec, std::int64_t time_ms) {
-  ASSIGN_OR_RETURN(const ParallelPlan plan, PlanOf(report.run, question.problem));
+MeasurementRecord MeasurementOf(const JobReport& report, const QuestionRecord& record,
+                                const PreparedQuestion& question, const StudyCodec& codec,
+                                std::int64_t time_ms) {
+  const ParallelPlan& plan = report.run.resolved.plan;
   const PlanKey key = MakePlanKey(plan);
   MeasurementRecord measurement = {.source = MeasurementSource::kJobReport,
                                    .question = record,
@@ -180,7 +162,7 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                                        const Knowledge& knowledge,
                                                        const StudyCodec& codec,
                                                        std::int64_t time_ms) {
-  ASSIGN_OR_RETURN(const ReportedQuestions reported, DistinctQuestions(reports, knowledge, codec));
+  const ReportedQuestions reported = DistinctQuestions(reports, codec);
   if (reported.questions.size() > kMaxReportedQuestions) {
     return InvalidFields(
         {{.field = "requests",
@@ -194,10 +176,8 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
   std::vector<MeasurementRecord> measurements;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const std::size_t question = reported.of_report[i];
-    ASSIGN_OR_RETURN(MeasurementRecord measurement,
-                     MeasurementOf(reports[i], reported.questions[question].record,
-                                   prepared[question], codec, time_ms));
-    measurements.push_back(std::move(measurement));
+    measurements.push_back(MeasurementOf(reports[i], reported.questions[question].record,
+                                         prepared[question], codec, time_ms));
   }
   std::vector<KeptReport> kept;
   RETURN_IF_ERROR(store.write([&](Recorder& open) -> absl::Status {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -11,7 +12,6 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
-#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/model_search.h"
@@ -25,6 +25,7 @@ constexpr double kPercentile = 0.9;
 // The plans of one question that were run.
 struct Group {
   Question question = {};
+  std::shared_ptr<const Problem> problem = {};
   std::vector<int> rows = {};
 };
 
@@ -82,10 +83,25 @@ Grouped GroupsOf(const std::vector<HistoryRow>& runs) {
     if (known != all.groups.end()) {
       known->rows.push_back(row);
     } else {
-      all.groups.push_back({.question = run.question, .rows = {row}});
+      all.groups.push_back(
+          {.question = run.question, .problem = run.resolved.problem, .rows = {row}});
     }
   }
   return all;
+}
+
+std::vector<Pair> PlansOf(const Group& group, const std::vector<HistoryRow>& runs) {
+  std::vector<Pair> pairs;
+  for (const int row : group.rows) {
+    const HistoryRow& run = runs[static_cast<std::size_t>(row)];
+    const ParallelPlan plan = WithUnevenSplit(run.resolved.plan, *group.problem);
+    auto pair = std::ranges::find(pairs, plan, &Pair::plan);
+    if (pair == pairs.end()) pair = pairs.insert(pairs.end(), Pair{.plan = plan});
+    ++pair->run_count;
+    pair->measured += (run.step_time->count() - pair->measured) / pair->run_count;
+    pair->rows.push_back(row);
+  }
+  return pairs;
 }
 
 // The plans of one question that are compared.
@@ -94,34 +110,15 @@ struct Compared {
   std::vector<SkippedRun> skipped = {};
 };
 
-Compared PlansOf(const Group& group, const std::vector<HistoryRow>& runs, const Problem& problem) {
-  Compared all;
-  for (const int row : group.rows) {
-    const HistoryRow& run = runs[static_cast<std::size_t>(row)];
-    const auto resolved = ResolvePlan(run.plan, problem, "plan");
-    if (!resolved.ok()) {
-      all.skipped.push_back({.row = row, .why = std::string(resolved.status().message())});
-      continue;
-    }
-    const ParallelPlan plan = WithUnevenSplit(resolved->plan, problem);
-    auto pair = std::ranges::find(all.pairs, plan, &Pair::plan);
-    if (pair == all.pairs.end()) pair = all.pairs.insert(all.pairs.end(), Pair{.plan = plan});
-    ++pair->run_count;
-    pair->measured += (run.step_time->count() - pair->measured) / pair->run_count;
-    pair->rows.push_back(row);
-  }
-  return all;
-}
-
 // Returns the plans that the model can estimate.
-absl::StatusOr<Compared> Estimated(PlanModel& model, const Compared& asked) {
+absl::StatusOr<Compared> Estimated(PlanModel& model, const std::vector<Pair>& pairs) {
   std::vector<ParallelPlan> plans;
-  plans.reserve(asked.pairs.size());
-  for (const Pair& pair : asked.pairs) plans.push_back(pair.plan);
+  plans.reserve(pairs.size());
+  for (const Pair& pair : pairs) plans.push_back(pair.plan);
   ASSIGN_OR_RETURN(const std::vector<PlanFigures> figures, model.Estimate(plans, {}));
-  Compared kept = {.skipped = asked.skipped};
-  for (std::size_t i = 0; i < asked.pairs.size(); ++i) {
-    const Pair& pair = asked.pairs[i];
+  Compared kept;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const Pair& pair = pairs[i];
     if (figures[i].verdict != PlanVerdict::kOk) {
       kept.skipped =
           Joined(std::move(kept.skipped), SkippedOf(pair.rows, "the model: " + figures[i].reason));
@@ -135,17 +132,13 @@ absl::StatusOr<Compared> Estimated(PlanModel& model, const Compared& asked) {
 
 // Compares the plans of one question.
 absl::StatusOr<Compared> CompareGroup(const Group& group, const std::vector<HistoryRow>& runs,
-                                      const Knowledge& knowledge, const OpenForProblem& open) {
-  const auto problem = ResolveProblem(group.question, knowledge);
-  if (!problem.ok()) {
-    return Compared{.skipped = SkippedOf(group.rows, std::string(problem.status().message()))};
-  }
-  const auto model = open(*problem);
+                                      const OpenForProblem& open) {
+  const auto model = open(*group.problem);
   if (absl::IsUnavailable(model.status())) return model.status();
   if (!model.ok()) {
     return Compared{.skipped = SkippedOf(group.rows, std::string(model.status().message()))};
   }
-  return Estimated(**model, PlansOf(group, runs, *problem));
+  return Estimated(**model, PlansOf(group, runs));
 }
 
 // Figures of how well the model orders the plans of one question.
@@ -216,13 +209,13 @@ double RankCorrelation(const std::vector<double>& a, const std::vector<double>& 
 }
 
 absl::StatusOr<Accuracy> CompareWithRuns(const std::vector<HistoryRow>& runs,
-                                         const Knowledge& knowledge, const OpenForProblem& open) {
+                                         const OpenForProblem& open) {
   Grouped grouped = GroupsOf(runs);
   std::vector<SkippedRun> skipped = std::move(grouped.skipped);
   std::vector<double> errors;
   std::vector<Order> orders;
   for (const Group& group : grouped.groups) {
-    ASSIGN_OR_RETURN(const Compared compared, CompareGroup(group, runs, knowledge, open));
+    ASSIGN_OR_RETURN(const Compared compared, CompareGroup(group, runs, open));
     skipped = Joined(std::move(skipped), compared.skipped);
     for (const Pair& pair : compared.pairs) {
       errors.push_back(std::abs(pair.estimated / pair.measured - 1));

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
@@ -42,7 +41,7 @@ using OpenForProblem =
 
 // UNAVAILABLE if the model cannot be asked any more.
 absl::StatusOr<Accuracy> CompareWithRuns(const std::vector<HistoryRow>& runs,
-                                         const Knowledge& knowledge, const OpenForProblem& open);
+                                         const OpenForProblem& open);
 
 // Returns Spearman's rank correlation of two lists of equal length. Equal values share their ranks;
 // 0 if all values of one list are equal.

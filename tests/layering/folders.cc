@@ -188,7 +188,7 @@ constexpr LibraryRule kLibraries[] = {
 // The calls that resolve what a user or a store has stated.
 constexpr CallRule kCalls[] = {
     {"ResolveProblem(",
-     "server/tuner/question server/engine server/plugins server/plugins/conformance",
+     "server/tuner/question server/engine server/plugins/conformance",
      "a request is resolved at the edge (server/convert), and rows of the store where they are "
      "read"},
     // An answer may also ask other questions: another precision, another number of nodes, or
@@ -200,7 +200,7 @@ constexpr CallRule kCalls[] = {
     // Runs are resolved again under the facts of the question that they teach. Jobs are also made
     // of plans that nobody stated.
     {"ResolvePlan(",
-     "server/tuner/question server/tuner/learning server/engine server/launchers server/plugins "
+     "server/tuner/question server/tuner/learning server/engine server/launchers "
      "server/convert",
      "a plan is resolved at the edge (server/convert)"},
 };

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SmallTreeTest, LargeFolderIsFound) {
   SourceTree tree = SmallTree();
-  for (int i = 0; i < kMostRooms; ++i) {
+  for (int i = 0; i < kMaxRooms; ++i) {
     tree[fmt::format("low/room{}.h", i)] = "#pragma once\n";
     tree[fmt::format("low/room{}.cc", i)] = "int x;\n";  // the same room
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "server/tuner/learning/history_runs.h"
@@ -16,13 +17,14 @@ inline PreparedQuestion Prepared(StudyRequest request, const HistorySource& sour
   if (request.trials.has_value() && request.trials->launcher.empty()) {
     request.trials->launcher = kLocalLauncher;
   }
-  return Prepare(ResolveStudy(request, Known()).value(), Known(), source).value();
+  request.history = ResolvedRows(std::move(request.history));
+  return Prepare(ResolveStudy(std::move(request), Known()).value(), Known(), source).value();
 }
 
 // Returns the rows as runs that a question learns from.
 inline std::vector<ResolvedRun> RunsFor(const Problem& problem,
                                         const std::vector<HistoryRow>& rows) {
-  return ResolveRuns(rows, {}, problem, Known()).value();
+  return ResolveRuns(ResolvedRows(rows), {}, problem, Known());
 }
 
 }  // namespace meshwright

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "search_space/base/units.h"
@@ -9,6 +10,7 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_request.h"
 #include "tests/search_space/models.h"
 
@@ -21,6 +23,20 @@ inline const Knowledge& Known() {
   static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
   return *knowledge;
 }
+
+// Resolves the rows that are not resolved yet, as the edge and the store do. Rows of one question
+// share their problem.
+inline std::vector<HistoryRow> ResolvedRows(std::vector<HistoryRow> rows) {
+  QuestionResolver questions(Known());
+  for (HistoryRow& row : rows) {
+    if (row.resolved.problem != nullptr) continue;
+    row.resolved.problem = questions.Resolve(row.question).value();
+    row.resolved.plan = ResolvePlan(row.plan, *row.resolved.problem, "plan").value().plan;
+  }
+  return rows;
+}
+
+inline HistoryRow ResolvedRow(HistoryRow row) { return ResolvedRows({std::move(row)}).front(); }
 
 // A GPT of 4 layers: 4 x 12 x 1024^2 = 50 million parameters and an embedding of 33 million.
 inline ModelSpec TinyModel() {

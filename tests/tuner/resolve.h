@@ -17,27 +17,31 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/tuner/questions.h"
 
 namespace meshwright {
 
 // These functions resolve what is asked and do what their namesakes do.
 
-inline absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+inline absl::StatusOr<StudyAnswer> RunStudy(StudyRequest request, const Knowledge& knowledge,
                                             const StudyControl& control) {
-  ASSIGN_OR_RETURN(const ResolvedStudy study, ResolveStudy(request, knowledge));
+  request.history = ResolvedRows(std::move(request.history));
+  ASSIGN_OR_RETURN(const ResolvedStudy study, ResolveStudy(std::move(request), knowledge));
   return RunStudy(study, knowledge, control);
 }
 
-inline absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
+inline absl::StatusOr<Explanation> Explain(StudyRequest request, const Knowledge& knowledge,
                                            const StudyControl& control) {
-  ASSIGN_OR_RETURN(ResolvedStudy study, ResolveStudy(request, knowledge));
+  request.history = ResolvedRows(std::move(request.history));
+  ASSIGN_OR_RETURN(ResolvedStudy study, ResolveStudy(std::move(request), knowledge));
   return Explain(std::move(study), knowledge, control);
 }
 
-// `history` calibrates the estimate.
+// `rows` calibrate the estimate.
 inline absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request,
                                              const Knowledge& knowledge,
-                                             const std::vector<HistoryRow>& history) {
+                                             const std::vector<HistoryRow>& rows) {
+  const std::vector<HistoryRow> history = ResolvedRows(rows);
   QuestionResolver resolver(knowledge);
   ASSIGN_OR_RETURN(const ResolvedCase asked, ResolveCase(request, resolver));
   Calibrator calibrator(history, knowledge);
@@ -47,7 +51,8 @@ inline absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request,
 
 inline absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request,
                                                const Knowledge& knowledge,
-                                               const std::vector<HistoryRow>& history) {
+                                               const std::vector<HistoryRow>& rows) {
+  const std::vector<HistoryRow> history = ResolvedRows(rows);
   QuestionResolver resolver(knowledge);
   ASSIGN_OR_RETURN(const ResolvedCase asked, ResolveCase(request, resolver));
   return TimelineOfPlan(asked, knowledge, history);

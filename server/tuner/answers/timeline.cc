@@ -72,9 +72,7 @@ absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowled
                                         const std::vector<HistoryRow>& history) {
   const Problem& problem = *asked.problem;
   const ParallelPlan& plan = asked.plan.plan;
-  ASSIGN_OR_RETURN(const std::vector<ResolvedRun> runs,
-                   ResolveRuns(history, {}, problem, knowledge));
-  const Calibration calibration = Calibrate(runs, problem);
+  const Calibration calibration = Calibrate(ResolveRuns(history, {}, problem, knowledge), problem);
   const double operations = 3.0 * MicroBatchCount(plan, problem.workload.global_batch_size) *
                             StageCount(plan) * plan.virtual_pipeline;
   if (operations > kMaxOperations) {

@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/fingerprint.h"
@@ -19,24 +18,16 @@
 namespace meshwright {
 namespace {
 
-// Resolves the rows of one answered question.
+// Makes the runs of one answered question.
 class RunResolver {
  public:
   RunResolver(const Problem& problem, const Knowledge& knowledge)
       : problem_(problem), questions_(knowledge) {}
 
-  // Returns the row's job as the row states it.
-  absl::StatusOr<ResolvedJob> Stated(const HistoryRow& row) {
-    if (row.resolved.has_value()) return *row.resolved;
-    ASSIGN_OR_RETURN(std::shared_ptr<const Problem> problem, questions_.Resolve(row.question));
-    ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(row.plan, *problem, "plan"));
-    return ResolvedJob{.problem = std::move(problem), .plan = std::move(plan.plan)};
-  }
-
-  ResolvedRun Run(const HistoryRow& row, ResolvedJob stated) {
-    ResolvedRun run = {.stated = stated.problem,
-                       .problem = std::move(stated.problem),
-                       .plan = std::move(stated.plan),
+  ResolvedRun Run(const HistoryRow& row) {
+    ResolvedRun run = {.stated = row.resolved.problem,
+                       .problem = row.resolved.problem,
+                       .plan = row.resolved.plan,
                        .outcome = row.outcome,
                        .step_time = row.step_time,
                        .peak_memory = row.peak_memory,
@@ -67,21 +58,12 @@ class RunResolver {
 };
 
 // Returns a text that is equal for rows of one run.
-std::string RunKey(const HistoryRow& row, const ResolvedJob& job) {
-  std::string key = fmt::format("{} {} {}", JobFingerprint(*job.problem),
-                                MakePlanKey(job.plan).text, Word(row.outcome));
+std::string RunKey(const HistoryRow& row) {
+  std::string key = fmt::format("{} {} {}", JobFingerprint(*row.resolved.problem),
+                                MakePlanKey(row.resolved.plan).text, Word(row.outcome));
   if (row.step_time.has_value()) key += fmt::format(" {} s", row.step_time->count());
   if (row.peak_memory.has_value()) key += fmt::format(" {} bytes", row.peak_memory->count);
   return key;
-}
-
-absl::Status AtRow(std::size_t index, const absl::Status& status) {
-  const std::string path = fmt::format("history[{}]", index);
-  std::vector<FieldViolation> violations = FieldViolations(status);
-  for (FieldViolation& violation : violations) violation.field = path + "." + violation.field;
-  if (!violations.empty()) return InvalidFields(violations);
-  return WithReason(absl::Status(status.code(), path + ": " + std::string(status.message())),
-                    Reason(status));
 }
 
 }  // namespace
@@ -91,27 +73,22 @@ bool IsComparable(const Problem& row, const Problem& problem) {
          row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
 }
 
-absl::StatusOr<std::vector<ResolvedRun>> ResolveRuns(const std::vector<HistoryRow>& own,
-                                                     const std::vector<HistoryRow>& stored,
-                                                     const Problem& problem,
-                                                     const Knowledge& knowledge) {
+std::vector<ResolvedRun> ResolveRuns(const std::vector<HistoryRow>& own,
+                                     const std::vector<HistoryRow>& stored, const Problem& problem,
+                                     const Knowledge& knowledge) {
   RunResolver resolver(problem, knowledge);
   std::vector<ResolvedRun> runs;
   std::multimap<std::string, std::size_t> own_by_key;
   for (const HistoryRow& row : own) {
-    absl::StatusOr<ResolvedJob> job = resolver.Stated(row);
-    if (!job.ok()) return AtRow(runs.size(), job.status());
-    if (!stored.empty()) own_by_key.emplace(RunKey(row, *job), runs.size());
-    runs.push_back(resolver.Run(row, *std::move(job)));
+    if (!stored.empty()) own_by_key.emplace(RunKey(row), runs.size());
+    runs.push_back(resolver.Run(row));
   }
   // A run that was made twice appears twice; each of the store's rows matches at most one row.
   for (const HistoryRow& row : stored) {
-    absl::StatusOr<ResolvedJob> job = resolver.Stated(row);
-    if (!job.ok()) return AtRow(runs.size(), job.status());
-    const std::string key = own_by_key.empty() ? "" : RunKey(row, *job);
+    const std::string key = own_by_key.empty() ? "" : RunKey(row);
     const auto same = own_by_key.lower_bound(key);
     if (same == own_by_key.end() || same->first != key) {
-      runs.push_back(resolver.Run(row, *std::move(job)));
+      runs.push_back(resolver.Run(row));
       continue;
     }
     runs[same->second].measurement_id = row.measurement_id;

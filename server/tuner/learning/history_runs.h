@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_run.h"
@@ -14,14 +13,12 @@ namespace meshwright {
 // framework are the same.
 bool IsComparable(const Problem& row, const Problem& problem);
 
-// Resolves each row once, for the question that resolves to `problem`: first the request's rows,
+// Makes a run of each row, for the question that resolves to `problem`: first the request's rows,
 // then the store's. A run that is in both counts once; it is recognized by its job, plan, outcome
 // and measured figures. It keeps its place among the request's rows and takes the store's id, so
-// that it counts for as much as the store's row would. Returns INVALID_ARGUMENT with the first
-// invalid row: "history[3].plan...".
-absl::StatusOr<std::vector<ResolvedRun>> ResolveRuns(const std::vector<HistoryRow>& own,
-                                                     const std::vector<HistoryRow>& stored,
-                                                     const Problem& problem,
-                                                     const Knowledge& knowledge);
+// that it counts for as much as the store's row would.
+std::vector<ResolvedRun> ResolveRuns(const std::vector<HistoryRow>& own,
+                                     const std::vector<HistoryRow>& stored, const Problem& problem,
+                                     const Knowledge& knowledge);
 
 }  // namespace meshwright

@@ -22,8 +22,7 @@ absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& k
     ASSIGN_OR_RETURN(stored, source.read(problem));
     std::ranges::move(stored.warnings, std::back_inserter(request.history_warnings));
   }
-  ASSIGN_OR_RETURN(std::vector<ResolvedRun> runs,
-                   ResolveRuns(request.history, stored.rows, problem, knowledge));
+  std::vector<ResolvedRun> runs = ResolveRuns(request.history, stored.rows, problem, knowledge);
   LearntCalibration learnt = LearnCalibration(request, problem, runs);
   return PreparedQuestion{.request = std::move(study.request),
                           .problem = std::move(study.problem),

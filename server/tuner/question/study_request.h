@@ -26,9 +26,8 @@ struct HistoryRow {
   std::optional<Seconds> step_time = {};
   std::optional<Bytes> peak_memory = {};
   std::string measurement_id =
-      {};  // id in the store that it was read from; empty: the request's own
-  // Result of the check at the edge, so that the row is not resolved again; absent: not checked.
-  std::optional<ResolvedJob> resolved = {};
+      {};                     // id in the store that it was read from; empty: the request's own
+  ResolvedJob resolved = {};  // `question` and `plan`, resolved by whoever made the row
 };
 
 // Measurements of a store that may calibrate a problem's answer, and warnings about them.

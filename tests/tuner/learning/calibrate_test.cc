@@ -454,19 +454,5 @@ TEST(CalibrateTest, OnlySurprisesWithinReasonMoveTheMemoryModel) {
   EXPECT_THAT(far.warnings, testing::Contains(HasSubstr("the model is not moved")));
 }
 
-TEST(CalibrateTest, ABadRowIsNamed) {
-  HistoryRow row = Ran(1, 1);
-  row.question.model.layer_count = 0;
-  const auto bad_model = ResolveRuns({Ran(1, 1), row}, {}, Resolved(TinyQuestion()), Known());
-  EXPECT_TRUE(absl::IsInvalidArgument(bad_model.status()));
-  EXPECT_THAT(std::string(bad_model.status().message()),
-              testing::AllOf(HasSubstr("history[1]"), HasSubstr("model.layer_count")));
-  row = Ran(1, 1);
-  row.plan.tensor_parallel = 3;
-  const auto bad_plan = ResolveRuns({row}, {}, Resolved(TinyQuestion()), Known());
-  EXPECT_THAT(std::string(bad_plan.status().message()),
-              testing::AllOf(HasSubstr("history[0]"), HasSubstr("plan.tensor_parallel")));
-}
-
 }  // namespace
 }  // namespace meshwright

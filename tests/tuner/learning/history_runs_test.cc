@@ -22,7 +22,7 @@ constexpr std::int64_t kSequence = 7;
 
 HistorySource Storing(const std::vector<HistoryRow>& rows) {
   return {.sequence = kSequence, .read = [rows](const Problem&) -> absl::StatusOr<StoreHistory> {
-            return StoreHistory{.rows = rows, .warnings = {"of the store"}};
+            return StoreHistory{.rows = ResolvedRows(rows), .warnings = {"of the store"}};
           }};
 }
 
@@ -117,7 +117,7 @@ TEST(HistoryRunsTest, ARowThatWasCheckedIsNotResolvedAgain) {
   const auto runs = Joined({row}, {row}).runs;
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0].stated, problem);
-  EXPECT_EQ(runs[0].plan, row.resolved->plan);
+  EXPECT_EQ(runs[0].plan, row.resolved.plan);
 }
 
 // The question's framework facts take the place of a run's own, which makes one more problem.

@@ -1,3 +1,5 @@
+#include "server/tuner/search/requested_model.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +18,6 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/requested_model.h"
 #include "tests/tuner/fake_model.h"
 #include "tests/tuner/questions.h"
 #include "tests/tuner/resolve.h"
