@@ -1,0 +1,74 @@
+// Reads the server's JSON, which is that of the messages in proto/ (wire.ts). Addresses are relative
+// to the page, so that the pages work below any path of a proxy.
+import type {
+  GetServerInfoResponse,
+  GetStudyResponse,
+  ListAttemptsResponse,
+  ListPlansResponse,
+  ListStudiesResponse,
+  ListTrialsResponse,
+} from './wire';
+
+/** An answer that is an error: google.rpc.Status in JSON, with the reason of its ErrorInfo. */
+export class ApiError extends Error {
+  constructor(
+    readonly httpStatus: number,
+    readonly reason: string,
+    message: string,
+  ) {
+    super(message);
+  }
+  get isAbsent(): boolean {
+    return this.httpStatus === 404;
+  }
+}
+
+/** Values of a request's fields; nested fields have dotted names (filter.state). */
+export type Query = Record<string, string | number | undefined>;
+
+/** Returns the address of a resource, such as v1/studies?page_size=50. Empty values are left out. */
+export function addressOf(path: readonly string[], query: Query = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [field, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') parameters.set(field, String(value));
+  }
+  const text = parameters.toString();
+  return `v1/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
+}
+
+interface ErrorBody {
+  error?: { message?: string; details?: { reason?: string }[] };
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const body = (await response.json().catch(() => ({}))) as ErrorBody;
+  const reason = body.error?.details?.find((detail) => detail.reason)?.reason ?? '';
+  return new ApiError(response.status, reason, body.error?.message ?? response.statusText);
+}
+
+export async function read<T>(
+  path: readonly string[],
+  query: Query = {},
+  signal?: AbortSignal,
+): Promise<T> {
+  const response = await fetch(new URL(addressOf(path, query), document.baseURI), {
+    headers: { accept: 'application/json' },
+    credentials: 'same-origin',
+    ...(signal ? { signal } : {}),
+  });
+  if (!response.ok) throw await errorOf(response);
+  return (await response.json()) as T;
+}
+
+export const api = {
+  serverInfo: (signal?: AbortSignal) => read<GetServerInfoResponse>(['server'], {}, signal),
+  studies: (query: Query, signal?: AbortSignal) =>
+    read<ListStudiesResponse>(['studies'], query, signal),
+  study: (id: string, signal?: AbortSignal) => read<GetStudyResponse>(['studies', id], {}, signal),
+  plans: (id: string, query: Query, signal?: AbortSignal) =>
+    read<ListPlansResponse>(['studies', id, 'plans'], query, signal),
+  trials: (id: string, query: Query, signal?: AbortSignal) =>
+    read<ListTrialsResponse>(['studies', id, 'trials'], query, signal),
+  attempts: (id: string, query: Query, signal?: AbortSignal) =>
+    read<ListAttemptsResponse>(['studies', id, 'attempts'], query, signal),
+};

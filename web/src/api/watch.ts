@@ -1,0 +1,56 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { WatchStudyResponse } from './wire';
+
+export type Connection = 'connecting' | 'live' | 'lost' | 'ended';
+
+export interface Watched {
+  events: WatchStudyResponse[];
+  connection: Connection;
+}
+
+/** Adds an event unless it was seen before: after a cut, the server repeats from a revision. */
+export function withEvent(
+  events: readonly WatchStudyResponse[],
+  event: WatchStudyResponse,
+): WatchStudyResponse[] {
+  const last = events.at(-1)?.revision ?? 0;
+  return event.revision > last ? [...events, event] : [...events];
+}
+
+/**
+ * Follows a study's journal by server-sent events: first all that has happened, then what happens.
+ * The browser connects again by itself and sends the last revision that it has seen.
+ */
+export function useWatch(studyId: string, onEnd: () => void): Watched {
+  const [watched, setWatched] = useState<Watched>({ events: [], connection: 'connecting' });
+  useEffect(() => {
+    setWatched({ events: [], connection: 'connecting' });
+    const address = `v1/studies/${encodeURIComponent(studyId)}:watch`;
+    const source = new EventSource(new URL(address, document.baseURI));
+    // A replay comes in one burst; it is drawn once a frame, not once an event.
+    let waiting: WatchStudyResponse[] = [];
+    let frame = 0;
+    const draw = () => {
+      frame = 0;
+      const batch = waiting;
+      waiting = [];
+      setWatched((last) => ({ ...last, events: batch.reduce(withEvent, last.events) }));
+    };
+    source.onopen = () => setWatched((last) => ({ ...last, connection: 'live' }));
+    source.onmessage = (message: MessageEvent<string>) => {
+      waiting.push(JSON.parse(message.data) as WatchStudyResponse);
+      if (frame === 0) frame = requestAnimationFrame(draw);
+    };
+    source.addEventListener('end', () => {
+      source.close();
+      setWatched((last) => ({ ...last, connection: 'ended' }));
+      onEnd();
+    });
+    source.onerror = () => setWatched((last) => ({ ...last, connection: 'lost' }));
+    return () => {
+      source.close();
+      cancelAnimationFrame(frame);
+    };
+  }, [studyId]);
+  return watched;
+}

@@ -1,0 +1,127 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { save } from '../parts/save';
+import { DataTable } from '../parts/data_table';
+import { useText } from '../text/text';
+import { useTheme } from '../theme';
+import { paletteOf } from './palette';
+import { csvOf, jsonOf, type ChartSpec } from './spec';
+import type { EChartsType } from './engine';
+
+const loadEngine = () => import('./engine');
+
+function Exports({ spec, chart }: { spec: ChartSpec; chart: () => EChartsType | undefined }) {
+  const text = useText();
+  const { isDark } = useTheme();
+  const menu = useRef<HTMLDetailsElement>(null);
+  const palette = paletteOf(isDark);
+  const actions: [string, () => Promise<Blob | null>][] = [
+    [
+      'PNG',
+      async () => {
+        const drawn = chart();
+        return drawn ? (await loadEngine()).pngOf(drawn, palette) : null;
+      },
+    ],
+    [
+      'SVG',
+      async () =>
+        new Blob([(await loadEngine()).svgOf(spec, palette, 960)], { type: 'image/svg+xml' }),
+    ],
+    ['CSV', async () => new Blob([csvOf(spec.table)], { type: 'text/csv' })],
+    ['JSON', async () => new Blob([jsonOf(spec.table)], { type: 'application/json' })],
+  ];
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape' || !menu.current) return;
+    menu.current.open = false;
+    menu.current.querySelector('summary')?.focus();
+  };
+  return (
+    <details class="menu" ref={menu} onKeyDown={onKey}>
+      <summary aria-label={text.say('chart.saveOf', { title: spec.title })}>
+        {text.say('chart.save')}
+      </summary>
+      <div class="menu-items">
+        {actions.map(([name, make]) => (
+          <button
+            type="button"
+            key={name}
+            onClick={async () => {
+              const blob = await make();
+              if (blob) save(blob, `${spec.name}.${name.toLowerCase()}`);
+              if (menu.current) menu.current.open = false;
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+/** Draws a spec, with its sentence, its table twin and its exports; `children` choose what it shows. */
+export function Chart({ spec, children }: { spec: ChartSpec; children?: ComponentChildren }) {
+  const text = useText();
+  const { isDark } = useTheme();
+  const [showsTable, setShowsTable] = useState(false);
+  const element = useRef<HTMLDivElement>(null);
+  const drawn = useRef<EChartsType | undefined>(undefined);
+  const id = useId();
+
+  useEffect(() => {
+    let isGone = false;
+    let observer: ResizeObserver | undefined;
+    void loadEngine().then((engine) => {
+      if (isGone || !element.current) return;
+      drawn.current = engine.draw(element.current, spec, paletteOf(isDark));
+      element.current.dataset['drawn'] = 'true';
+      observer = new ResizeObserver(() => drawn.current?.resize());
+      observer.observe(element.current);
+    });
+    return () => {
+      isGone = true;
+      observer?.disconnect();
+      drawn.current?.dispose();
+      drawn.current = undefined;
+    };
+  }, []);
+  useEffect(() => {
+    if (!drawn.current) return;
+    void loadEngine().then((engine) => {
+      if (!drawn.current) return;
+      engine.redraw(drawn.current, spec, paletteOf(isDark));
+      drawn.current.resize();
+    });
+  }, [spec, isDark, showsTable]);
+
+  return (
+    <figure class="chart card" aria-labelledby={id}>
+      <div class="chart-head">
+        <h3 id={id}>{spec.title}</h3>
+        <div class="chart-tools">
+          {children}
+          <button
+            type="button"
+            aria-pressed={showsTable}
+            aria-label={text.say('chart.tableOf', { title: spec.title })}
+            onClick={() => setShowsTable(!showsTable)}
+          >
+            {text.say('chart.table')}
+          </button>
+          <Exports spec={spec} chart={() => drawn.current} />
+        </div>
+      </div>
+      <figcaption>{spec.sentence}</figcaption>
+      <div
+        ref={element}
+        class="chart-canvas"
+        role="img"
+        aria-label={`${spec.title}. ${spec.sentence}`}
+        hidden={showsTable}
+        style={{ height: `${spec.height}px` }}
+      />
+      {showsTable && <DataTable table={spec.table} caption={spec.title} />}
+    </figure>
+  );
+}

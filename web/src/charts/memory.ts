@@ -1,0 +1,160 @@
+// Charts about memory: what fills the busiest device, and each pipeline stage against its limit.
+import type { Estimate } from '../api/wire';
+import { gibOf } from '../text/format';
+import type { Text } from '../text/text';
+import { legendOf, nameAxis, tooltipOf, valueAxis } from './axes';
+import { numberCell, textCell, type ChartSpec } from './spec';
+import { keysOf } from './step_time';
+
+const memoryOrder = [
+  'weights',
+  'gradients',
+  'optimizer_states',
+  'activations',
+  'transient',
+  'framework_cache',
+];
+
+export interface MemoryPart {
+  kind: string;
+  bytes: number;
+}
+
+/**
+ * Returns what fills a device: the kinds of the peak, then what the allocator and the runtime hold
+ * beyond it ("overhead"), then what is free ("free"; absent if nothing is).
+ */
+export function memoryParts(estimate: Estimate): MemoryPart[] {
+  const kinds = estimate.memory_breakdown_bytes;
+  const parts = keysOf([kinds], memoryOrder).map((kind) => ({ kind, bytes: kinds[kind] ?? 0 }));
+  const overhead = estimate.reserved_memory_bytes - estimate.peak_memory_bytes;
+  const free = estimate.memory_capacity_bytes - estimate.reserved_memory_bytes;
+  if (overhead > 0) parts.push({ kind: 'overhead', bytes: overhead });
+  if (free > 0) parts.push({ kind: 'free', bytes: free });
+  return parts;
+}
+
+export function memorySpec(estimate: Estimate, text: Text): ChartSpec {
+  const { format, say } = text;
+  const parts = memoryParts(estimate);
+  const headroom = estimate.memory_capacity_bytes - estimate.reserved_memory_bytes;
+  const share = (bytes: number) => bytes / estimate.memory_capacity_bytes;
+  return {
+    name: 'memory',
+    title: say('memory.title'),
+    sentence: say(headroom >= 0 ? 'memory.sentence' : 'memory.over', {
+      used: format.gib(estimate.reserved_memory_bytes),
+      capacity: format.gib(estimate.memory_capacity_bytes),
+      free: format.gib(Math.abs(headroom)),
+      probability: format.probability(estimate.fit_probability_ratio),
+    }),
+    height: 96 + 20 * Math.ceil(parts.length / 4),
+    table: {
+      columns: [
+        { label: say('memory.kind') },
+        { label: say('memory.size'), isNumber: true },
+        { label: say('memory.share'), isNumber: true },
+      ],
+      keys: ['kind', 'bytes', 'share_of_capacity_ratio'],
+      rows: parts.map(({ kind, bytes }) => [
+        { text: text.word('memory', kind), value: kind },
+        numberCell(format.gib(bytes), bytes),
+        numberCell(format.percent(share(bytes)), share(bytes)),
+      ]),
+    },
+    option: (palette) => ({
+      grid: { left: 8, right: 24, top: 16, bottom: 12 + 20 * Math.ceil(parts.length / 4), containLabel: true },
+      tooltip: tooltipOf(
+        palette,
+        (item: { seriesName: string; value: number }) =>
+          `${item.seriesName}: ${format.number(item.value, 1)} GiB`,
+      ),
+      legend: legendOf(palette, parts.map(({ kind }) => text.word('memory', kind))),
+      xAxis: {
+        ...valueAxis(palette, '', (value) => `${format.number(value, 0)} GiB`),
+        max: Math.ceil(gibOf(Math.max(estimate.memory_capacity_bytes, estimate.reserved_memory_bytes))),
+      },
+      yAxis: { ...nameAxis(palette, ['']), axisLine: { show: false } },
+      series: parts.map(({ kind, bytes }) => ({
+        type: 'bar',
+        stack: 'memory',
+        name: text.word('memory', kind),
+        barWidth: 38,
+        itemStyle: {
+          color: palette.memory[kind] ?? palette.quiet,
+          borderColor: palette.surface,
+          borderWidth: 1,
+        },
+        data: [gibOf(bytes)],
+      })),
+    }),
+  };
+}
+
+/** The peak of each pipeline stage against the device's limit. */
+export function stagesSpec(estimate: Estimate, text: Text): ChartSpec {
+  const { format, say } = text;
+  const stages = estimate.peak_memory_bytes_by_stage.map((bytes, at) => ({
+    name: say('stage.name', { number: String(at) }),
+    bytes,
+  }));
+  const sizes = stages.map(({ bytes }) => bytes);
+  return {
+    name: 'memory-by-stage',
+    title: say('stage.title'),
+    sentence: say('stage.sentence', {
+      count: stages.length,
+      least: format.gib(Math.min(...sizes)),
+      most: format.gib(Math.max(...sizes)),
+      capacity: format.gib(estimate.memory_capacity_bytes),
+    }),
+    height: 176,
+    table: {
+      columns: [
+        { label: say('stage') },
+        { label: say('memory.peak'), isNumber: true },
+        { label: say('memory.share'), isNumber: true },
+      ],
+      keys: ['stage', 'peak_memory_bytes', 'share_of_capacity_ratio'],
+      rows: stages.map(({ name, bytes }) => [
+        textCell(name),
+        numberCell(format.gib(bytes), bytes),
+        numberCell(
+          format.percent(bytes / estimate.memory_capacity_bytes),
+          bytes / estimate.memory_capacity_bytes,
+        ),
+      ]),
+    },
+    option: (palette) => ({
+      grid: { left: 8, right: 88, top: 16, bottom: 24, containLabel: true },
+      tooltip: tooltipOf(
+        palette,
+        (item: { name: string; value: number }) => `${item.name}: ${format.number(item.value, 1)} GiB`,
+      ),
+      xAxis: {
+        ...nameAxis(palette, stages.map(({ name }) => name)),
+        inverse: false,
+        axisLabel: { color: palette.muted, hideOverlap: true },
+      },
+      yAxis: {
+        ...valueAxis(palette, '', (value) => `${format.number(value, 0)} GiB`),
+        max: Math.ceil(gibOf(Math.max(estimate.memory_capacity_bytes, ...sizes)) * 1.05),
+      },
+      series: [
+        {
+          type: 'bar',
+          barMaxWidth: 40,
+          itemStyle: { color: palette.time['matmul'] },
+          data: sizes.map(gibOf),
+          markLine: {
+            symbol: 'none',
+            silent: true,
+            label: { formatter: say('memory.capacity'), color: palette.text },
+            lineStyle: { color: palette.bad, type: 'dashed' },
+            data: [{ yAxis: gibOf(estimate.memory_capacity_bytes) }],
+          },
+        },
+      ],
+    }),
+  };
+}

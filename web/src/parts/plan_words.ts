@@ -1,0 +1,108 @@
+// A plan in the field's short words: "TP 4 + SP · PP 4 × 5 · DP 8 · MBS 1 · ZeRO 1 · ...".
+import type { Plan } from '../api/wire';
+import type { Text } from '../text/text';
+
+/** Returns "13×4 + 3×3" for thirteen stages of 4 and then three of 3. */
+export function runsOf(counts: readonly number[]): string {
+  const runs: [number, number][] = [];
+  for (const count of counts) {
+    const last = runs.at(-1);
+    if (last && last[1] === count) last[0] += 1;
+    else runs.push([1, count]);
+  }
+  return runs.map(([times, count]) => (times === 1 ? `${count}` : `${times}×${count}`)).join(' + ');
+}
+
+const scheduleWords: Record<string, string> = {
+  gpipe: 'GPipe',
+  '1f1b': '1F1B',
+  interleaved_1f1b: 'interleaved 1F1B',
+  zb_h1: 'ZB-H1',
+  zb_v: 'ZB-V',
+  dualpipe: 'DualPipe',
+  dualpipe_v: 'DualPipe-V',
+  chimera: 'Chimera',
+};
+
+export function recomputeWords(plan: Plan, text: Text): string {
+  const recompute = plan.recompute;
+  const granularity = recompute?.granularity ?? 'none';
+  if (!recompute || granularity === 'none') return text.say('recompute.none');
+  const layers = recompute.layer_counts.length > 0 ? ` ${runsOf(recompute.layer_counts)}` : '';
+  const modules = recompute.modules.length > 0 ? ` ${recompute.modules.join(' + ')}` : '';
+  return granularity === 'full'
+    ? text.say('recompute.full') + layers
+    : text.say('recompute.selective') + layers + modules;
+}
+
+/** Returns the words of a plan, the most important first. Sizes of 1 are left out. */
+export function planWords(plan: Plan, text: Text): string[] {
+  const words: string[] = [];
+  const size = (name: string, value: number | undefined, more = '') => {
+    if ((value ?? 1) > 1) words.push(`${name} ${value}${more}`);
+  };
+  size('TP', plan.tensor_parallel, plan.sequence_parallel ? ' + SP' : '');
+  const isPiped = (plan.pipeline_parallel ?? 1) > 1;
+  const virtual = plan.virtual_pipeline ?? 1;
+  size('PP', plan.pipeline_parallel, virtual > 1 ? ` × ${virtual}` : '');
+  size('CP', plan.context_parallel, ` ${plan.context_parallel_kind ?? ''}`);
+  size('EP', plan.expert_parallel);
+  size('ETP', plan.expert_tensor_parallel);
+  words.push(`DP ${plan.data_parallel ?? 1}`);
+  words.push(`MBS ${plan.micro_batch_size ?? 1}`);
+  const group = plan.zero_group_size ?? 0;
+  if ((plan.zero_stage ?? 0) > 0) words.push(`ZeRO ${plan.zero_stage}${group > 0 ? ` / ${group}` : ''}`);
+  if (isPiped && plan.schedule) words.push(scheduleWords[plan.schedule] ?? plan.schedule);
+  const granularity = plan.recompute?.granularity ?? 'none';
+  if (granularity !== 'none') words.push(recomputeWords(plan, text));
+  const offload = plan.optimizer_offload_ratio ?? 0;
+  if (offload > 0) words.push(text.say('plan.offload', { share: text.format.percent(offload) }));
+  const activations = plan.activation_offload_ratio ?? 0;
+  if (activations > 0) {
+    words.push(text.say('plan.activationOffload', { share: text.format.percent(activations) }));
+  }
+  return words;
+}
+
+export const planLine = (plan: Plan, text: Text): string => planWords(plan, text).join(' · ');
+
+/** Returns every field of a plan with its value in words, in the order of the schema. */
+export function settingsOf(plan: Plan, text: Text): Record<string, string> {
+  const settings: Record<string, string> = {};
+  for (const [field, value] of Object.entries(plan) as [keyof Plan, unknown][]) {
+    if (field === 'recompute') settings[field] = recomputeWords(plan, text);
+    else if (field === 'stages') {
+      if (plan.stages.length > 0) settings[field] = JSON.stringify(plan.stages);
+    } else if (field === 'layers_per_stage') {
+      settings[field] = runsOf(plan.layers_per_stage);
+    } else if (field === 'schedule') {
+      settings[field] = scheduleWords[String(value)] ?? String(value);
+    } else if (typeof value === 'boolean') {
+      settings[field] = text.say(value ? 'yes' : 'no');
+    } else if (typeof value === 'number' && field.endsWith('_ratio')) {
+      settings[field] = text.format.percent(value);
+    } else if (field === 'zero_group_size' && value === 0) {
+      settings[field] = text.say('plan.wholeGroup');
+    } else if (typeof value === 'number') {
+      settings[field] = text.format.count(value);
+    } else {
+      settings[field] = String(value);
+    }
+  }
+  return settings;
+}
+
+export interface FieldDifference {
+  field: string;
+  first: string;
+  second: string;
+}
+
+/** Returns the fields in which two plans differ, in the order of the schema. */
+export function differencesOf(first: Plan, second: Plan, text: Text): FieldDifference[] {
+  const a = settingsOf(first, text);
+  const b = settingsOf(second, text);
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    .filter((field) => a[field] !== b[field])
+    .map((field) => ({ field, first: a[field] ?? '–', second: b[field] ?? '–' }));
+}

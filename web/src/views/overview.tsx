@@ -1,0 +1,195 @@
+import { useEffect, useState } from 'preact/hooks';
+import { api } from '../api/client';
+import { useRead } from '../api/use_read';
+import type { Study } from '../api/wire';
+import { Shown, StateBadge } from '../parts/pieces';
+import { goTo, linkTo, type Place } from '../router';
+import { useText } from '../text/text';
+
+const states = ['queued', 'running', 'interrupted', 'cancelling', 'succeeded', 'failed', 'cancelled'];
+const outcomes = [
+  'improved',
+  'baseline_best',
+  'no_feasible_plan',
+  'all_trials_failed',
+  'deadline_cut',
+  'evaluation_limit',
+];
+const filterNames = ['state', 'outcome', 'text'] as const;
+const pageSize = 50;
+
+function Filters({ place }: { place: Place }) {
+  const text = useText();
+  const set = (name: string, value: string) =>
+    goTo(linkTo([], { ...place.query, [name]: value, page: '' }), true);
+  const [typed, setTyped] = useState(place.query['text'] ?? '');
+  useEffect(() => setTyped(place.query['text'] ?? ''), [place.query['text']]);
+  return (
+    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <label>
+        {text.say('filter.text')}
+        <input
+          type="search"
+          value={typed}
+          placeholder={text.say('filter.textHint')}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onChange={(event) => set('text', event.currentTarget.value.trim())}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter') set('text', event.currentTarget.value.trim());
+          }}
+        />
+      </label>
+      <label>
+        {text.say('filter.state')}
+        <select
+          value={place.query['state'] ?? ''}
+          onChange={(event) => set('state', event.currentTarget.value)}
+        >
+          <option value="">{text.say('filter.any')}</option>
+          {states.map((state) => (
+            <option key={state} value={state}>
+              {text.word('state', state)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {text.say('filter.outcome')}
+        <select
+          value={place.query['outcome'] ?? ''}
+          onChange={(event) => set('outcome', event.currentTarget.value)}
+        >
+          <option value="">{text.say('filter.any')}</option>
+          {outcomes.map((outcome) => (
+            <option key={outcome} value={outcome}>
+              {text.word('outcome', outcome)}
+            </option>
+          ))}
+        </select>
+      </label>
+    </form>
+  );
+}
+
+function Row({ study }: { study: Study }) {
+  const text = useText();
+  const { format } = text;
+  const gain = study.gain_over_baseline_ratio;
+  return (
+    <tr>
+      <th scope="row">
+        <a href={linkTo(['studies', study.id])}>{study.model_name || study.id}</a>
+        <span class="quiet block">{study.id}</span>
+      </th>
+      <td>
+        {study.cluster_name}
+        <span class="quiet block">{text.say('devices', { count: study.device_count })}</span>
+      </td>
+      <td>
+        <StateBadge state={study.state} />
+      </td>
+      <td>{study.outcome === '' ? '–' : text.word('outcome', study.outcome)}</td>
+      <td class="number">
+        {study.best_step_time_seconds > 0 ? format.seconds(study.best_step_time_seconds) : '–'}
+      </td>
+      <td class={`number ${gain > 0 ? 'good' : ''}`}>
+        {study.best_step_time_seconds > 0 ? format.change(gain) : '–'}
+      </td>
+      <td class="number">{format.duration(study.search_seconds)}</td>
+      <td>{format.dateTime(study.create_time)}</td>
+    </tr>
+  );
+}
+
+export function Overview({ place }: { place: Place }) {
+  const text = useText();
+  const page = place.query['page'] ?? '';
+  const key = JSON.stringify(['studies', ...filterNames.map((name) => place.query[name]), page]);
+  const reading = useRead(key, (signal) =>
+    api.studies(
+      {
+        page_size: pageSize,
+        page_token: page,
+        'filter.state': place.query['state'],
+        'filter.outcome': place.query['outcome'],
+        'filter.text': place.query['text'],
+      },
+      signal,
+    ),
+  );
+  // What runs changes by itself; the list follows every few seconds while something does.
+  const isAlive = reading.data?.studies.some(({ end_time }) => end_time === '') ?? false;
+  useEffect(() => {
+    if (!isAlive) return undefined;
+    const timer = setInterval(reading.again, 5000);
+    return () => clearInterval(timer);
+  }, [isAlive, key]);
+  const isFiltered = filterNames.some((name) => (place.query[name] ?? '') !== '');
+  return (
+    <>
+      <h1>{text.say('overview.title')}</h1>
+      <p class="lead">{text.say('overview.lead')}</p>
+      <Filters place={place} />
+      <Shown reading={reading}>
+        {({ studies, next_page_token }) =>
+          studies.length === 0 ? (
+            <div class="card empty">
+              <h2>{text.say(isFiltered ? 'overview.noMatch' : 'overview.empty')}</h2>
+              {isFiltered ? (
+                <a href={linkTo([])}>{text.say('filter.clear')}</a>
+              ) : (
+                <>
+                  <p>{text.say('overview.start')}</p>
+                  <pre>
+                    <code>meshwright tune --model config.json --workload workload.json --cluster cluster.json</code>
+                  </pre>
+                </>
+              )}
+            </div>
+          ) : (
+            <>
+              <div class="card scroll" tabIndex={0} role="region" aria-label={text.say('overview.title')}>
+                <table class="wide">
+                  <caption class="hidden">{text.say('overview.title')}</caption>
+                  <thead>
+                    <tr>
+                      <th scope="col">{text.say('model')}</th>
+                      <th scope="col">{text.say('cluster')}</th>
+                      <th scope="col">{text.say('filter.state')}</th>
+                      <th scope="col">{text.say('filter.outcome')}</th>
+                      <th scope="col" class="number">
+                        {text.say('overview.best')}
+                      </th>
+                      <th scope="col" class="number">
+                        {text.say('overview.gain')}
+                      </th>
+                      <th scope="col" class="number">
+                        {text.say('overview.searchTime')}
+                      </th>
+                      <th scope="col">{text.say('overview.created')}</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {studies.map((study) => (
+                      <Row study={study} key={study.id} />
+                    ))}
+                  </tbody>
+                </table>
+              </div>
+              <nav class="pages" aria-label={text.say('pages')}>
+                {page !== '' && (
+                  <a href={linkTo([], { ...place.query, page: '' })}>{text.say('pages.first')}</a>
+                )}
+                {next_page_token !== '' && (
+                  <a href={linkTo([], { ...place.query, page: next_page_token })}>
+                    {text.say('pages.next')}
+                  </a>
+                )}
+              </nav>
+            </>
+          )
+        }
+      </Shown>
+    </>
+  );
+}

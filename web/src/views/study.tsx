@@ -1,0 +1,89 @@
+import { api } from '../api/client';
+import { useRead } from '../api/use_read';
+import type { GetStudyResponse } from '../api/wire';
+import { Shown, StateBadge } from '../parts/pieces';
+import { linkTo, type Place } from '../router';
+import { useText } from '../text/text';
+import { Decision } from './decision';
+import { PlanPage } from './plan';
+import { Plans } from './plans';
+import { Search } from './search';
+import { Trials } from './trials';
+
+const tabs = ['decision', 'search', 'plans', 'trials'] as const;
+type Tab = (typeof tabs)[number];
+
+function Head({ study }: { study: GetStudyResponse }) {
+  const text = useText();
+  const { format } = text;
+  const { study: summary, question } = study;
+  if (!summary) return null;
+  const workload = question?.workload;
+  const facts = [
+    text.say('study.batch', {
+      batch: format.count(workload?.global_batch_size ?? 0),
+      sequence: format.count(workload?.sequence_length ?? 0),
+    }),
+    workload?.precision ?? '',
+    [workload?.framework?.name, workload?.framework?.version].filter(Boolean).join(' '),
+    text.say('study.asked', { time: format.dateTime(summary.create_time) }),
+  ].filter((fact) => fact !== '');
+  return (
+    <header class="study-head">
+      <p class="crumbs">
+        <a href={linkTo([])}>{text.say('overview.title')}</a> <span aria-hidden="true">/</span>{' '}
+        {summary.id}
+      </p>
+      <h1>
+        {text.say('study.title', { model: summary.model_name, cluster: summary.cluster_name })}
+      </h1>
+      <p class="facts">
+        <StateBadge state={summary.state} />
+        <span>{text.say('devices', { count: summary.device_count })}</span>
+        {facts.map((fact) => (
+          <span key={fact}>{fact}</span>
+        ))}
+      </p>
+    </header>
+  );
+}
+
+export function StudyPage({ id, place }: { id: string; place: Place }) {
+  const path = place.path.slice(2);
+  const text = useText();
+  const reading = useRead(`study ${id}`, (signal) => api.study(id, signal));
+  return (
+    <Shown reading={reading}>
+      {(study) => {
+        const hasEnded = study.study?.end_time !== '';
+        const stated = tabs.find((name) => name === path[0]);
+        const tab: Tab = stated ?? (hasEnded ? 'decision' : 'search');
+        const hasTrials =
+          study.question?.trials !== undefined || (study.result?.trials.length ?? 0) > 0;
+        return (
+          <>
+            <Head study={study} />
+            <nav class="tabs" aria-label={text.say('study.parts')}>
+              {tabs
+                .filter((name) => name !== 'trials' || hasTrials)
+                .map((name) => (
+                  <a
+                    key={name}
+                    href={linkTo(['studies', id, name])}
+                    {...(name === tab ? { 'aria-current': 'page' as const } : {})}
+                  >
+                    {text.say(`tab.${name}`)}
+                  </a>
+                ))}
+            </nav>
+            {tab === 'decision' && <Decision study={study} place={place} />}
+            {tab === 'search' && <Search study={study} onEnd={reading.again} />}
+            {tab === 'plans' && path[1] === undefined && <Plans id={id} />}
+            {tab === 'plans' && path[1] !== undefined && <PlanPage study={study} rank={path[1]} />}
+            {tab === 'trials' && <Trials id={id} />}
+          </>
+        );
+      }}
+    </Shown>
+  );
+}
