@@ -62,6 +62,7 @@ int RunProgram(int argc, char** argv) {
   AddModelCommand(app, program);
   AddChipCommand(app, program);
   AddServerCommand(app, program);
+  AddDashboardCommand(app, program);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

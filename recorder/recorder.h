@@ -85,8 +85,8 @@ class Recorder {
 
   // Lists studies, newest first, by create time and then id; without `question` and `result`, to
   // keep lists small.
-  [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size,
-                                                      std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token,
+                                                      const StudyFilter& filter = {}) const;
 
   // Lists plans by rank, with the baseline (0) first.
   [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,

@@ -59,6 +59,14 @@ struct StudyRecord {
   bool operator==(const StudyRecord&) const = default;
 };
 
+// The studies that a list has: those that match every stated field.
+struct StudyFilter {
+  std::optional<StudyState> state = {};
+  std::optional<std::string> outcome = {};
+  // Part of the id or of the name of the model or the cluster; letters of ASCII in either case.
+  std::optional<std::string> text = {};
+};
+
 // A plan that a study ranked. Values for filters and ranking are columns; the rest is in the bytes.
 struct PlanRecord {
   std::string study_id = {};

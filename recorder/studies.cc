@@ -15,8 +15,6 @@
 namespace meshwright {
 namespace {
 
-constexpr char kStudyList[] = "studies";
-
 // The columns in the order in which InsertRows binds and ReadStudy reads them.
 constexpr char kStudyColumns[] =
     "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
@@ -33,6 +31,27 @@ std::string Select(bool has_messages, std::string_view rest) {
           ? ", question, result FROM studies JOIN study_messages ON study_messages.study_id = id"
           : " FROM studies",
       rest);
+}
+
+std::string Where(const StudyFilter& filter) {
+  std::string where = "WHERE true";
+  if (filter.state.has_value()) where += " AND state = ?1";
+  if (filter.outcome.has_value()) where += " AND outcome = ?2";
+  if (filter.text.has_value()) {
+    where +=
+        " AND instr(lower(id || char(10) || model_name || char(10) || cluster_name), lower(?3)) > "
+        "0";
+  }
+  return where;
+}
+
+// Returns the name of the list that a page token is bound to.
+std::string ListName(const StudyFilter& filter) {
+  std::string name = "studies";
+  if (filter.state.has_value()) name += fmt::format("/state={}", Word(*filter.state));
+  if (filter.outcome.has_value()) name += fmt::format("/outcome={}", *filter.outcome);
+  if (filter.text.has_value()) name += fmt::format("/text={}", *filter.text);
+  return name;
 }
 
 std::optional<Blob> OptionalBlob(const std::optional<std::string>& bytes) {
@@ -302,28 +321,30 @@ absl::StatusOr<StudyRecord> Recorder::GetStudy(std::string_view id) const {
   return ReadStudyById(connection_.get(), id);
 }
 
-absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view page_token) const {
+absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view page_token,
+                                                const StudyFilter& filter) const {
   ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
-  std::optional<PageKey> after;
+  const std::string list = ListName(filter);
+  PageKey after;
+  std::string where = Where(filter);
   if (!page_token.empty()) {
-    ASSIGN_OR_RETURN(after, DecodePageToken(kStudyList, page_token));
+    ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
+    where += " AND (create_time_ms, id) < (?4, ?5)";
   }
-  const std::string_view where = after.has_value() ? "WHERE (create_time_ms, id) < (?2, ?3)" : "";
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(
           connection_.get(),
-          Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?1", where))));
-  RETURN_IF_ERROR(after.has_value() ? query.Bind(size + 1, after->number, after->text)
-                                    : query.Bind(size + 1));
+          Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?6", where))));
+  RETURN_IF_ERROR(query.Bind(OptionalWord(filter.state), filter.outcome, filter.text, after.number,
+                             after.text, size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<StudyRecord>(query, size, [](const Statement& row) {
                      return ReadStudy(row, false);
                    }));
   StudyPage page = {.studies = std::move(rows.records)};
   if (rows.has_more) {
     const StudyRecord& last = page.studies.back();
-    page.next_page_token =
-        EncodePageToken(kStudyList, {.number = last.create_time_ms, .text = last.id});
+    page.next_page_token = EncodePageToken(list, {.number = last.create_time_ms, .text = last.id});
   }
   return page;
 }

@@ -20,9 +20,14 @@
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
+#include "server/convert/catalog_wire.h"
 #include "server/convert/convert.h"
 #include "server/engine/engine.h"
+#include "server/engine/journal_events.h"
 #include "server/engine/store_path.h"
+#include "server/http/dashboard.h"
+#include "server/http/http_server.h"
+#include "server/http/read_face.h"
 #include "server/launchers/launchers.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_list.h"
@@ -42,6 +47,7 @@ constexpr std::chrono::seconds kLockWait(10);
 
 struct Flags {
   ServerOptions server = {};
+  std::string http = {};  // empty: none
   std::string store = {};
   std::optional<int> keep_estimates_days = {};  // absent: for ever
   std::string chips = {};
@@ -56,6 +62,9 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
                "allow an address that other hosts can reach; the server has no TLS yet");
+  app.add_option("--http", flags.http,
+                 "HOST:PORT of this machine for the dashboard and its read-only API, as "
+                 "127.0.0.1:8080 (none)");
   app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
   app.add_option(
          "--keep-estimates-days", flags.keep_estimates_days,
@@ -151,6 +160,31 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> OpenModels(const std::string& fol
   return ModelRegistry::Open(folder, {}, on_event);
 }
 
+ReadFace FaceOf(const ServerOptions& options, const Knowledge& knowledge, Engine& engine) {
+  return {.knowledge = knowledge,
+          .history = engine.queries(),
+          .feed = {.subscribe =
+                       [&engine](std::string_view id, std::int64_t after_revision, EventSink sink) {
+                         return engine.Subscribe(id, after_revision, std::move(sink));
+                       },
+                   .unsubscribe = [&engine](std::int64_t id) { engine.Unsubscribe(id); }},
+          .server_info =
+              [&options, &knowledge, &engine] {
+                v1::GetServerInfoResponse info = ServerInfo(knowledge, engine.schema_version());
+                info.mutable_cost_models()->Assign(options.cost_models.begin(),
+                                                   options.cost_models.end());
+                return info;
+              },
+          .list_cost_models = options.list_cost_models};
+}
+
+// Returns null if there is to be no dashboard.
+absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const std::string& listen,
+                                                      const ReadFace& face) {
+  if (listen.empty()) return std::unique_ptr<HttpServer>();
+  return HttpServer::Start({.listen = listen}, DashboardHandler(face));
+}
+
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
@@ -184,12 +218,17 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(options, knowledge, *engine));
 
+  const ReadFace face = FaceOf(options, knowledge, *engine);
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http, StartHttp(flags.http, face));
+
   fmt::print("listening on {}\n", server->address());
+  if (http != nullptr) fmt::print("dashboard at http://{}/\n", http->address());
   fflush(stdout);
   spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
                knowledge.chips.chips().size());
   const int signal = WaitForEnd(end_signals, flags, *engine);
   spdlog::info("event=stopping signal={}", signal);
+  if (http != nullptr) http->Shutdown();
   server->Shutdown();
   spdlog::info("event=store longest_store_hold_ms={:.1f}",
                1000 * engine->longest_store_hold().count());

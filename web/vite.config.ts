@@ -12,6 +12,14 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1000,
+    // Fixed names: the server compiles these files in (cmake/web.cmake), and tags each by its bytes.
+    rollupOptions: {
+      output: {
+        entryFileNames: 'assets/[name].js',
+        chunkFileNames: 'assets/[name].js',
+        assetFileNames: 'assets/[name][extname]',
+      },
+    },
   },
   server: { proxy: { '/v1': process.env['MESHWRIGHT_HTTP'] ?? 'http://127.0.0.1:8080' } },
   test: { include: ['tests/unit/**/*.test.ts'] },

@@ -23,5 +23,6 @@ void AddCalibrateCommand(CLI::App& app, Program& program);
 void AddModelCommand(CLI::App& app, Program& program);
 void AddChipCommand(CLI::App& app, Program& program);
 void AddServerCommand(CLI::App& app, Program& program);
+void AddDashboardCommand(CLI::App& app, Program& program);
 
 }  // namespace meshwright

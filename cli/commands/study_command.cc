@@ -49,13 +49,11 @@ using StudyAction = int (*)(const StudyOptions&, const GlobalFlags&);
 
 absl::StatusOr<v1::ListStudiesResponse> ListStudies(const StudyOptions& options,
                                                     const GlobalFlags& flags) {
-  if (flags.server.empty()) {
-    return ListLocalStudies(flags.store, options.page_size, options.page_token);
-  }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
   v1::ListStudiesRequest request;
   request.set_page_size(options.page_size);
   request.set_page_token(options.page_token);
+  if (flags.server.empty()) return ListLocalStudies(flags.store, request);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
   return client.ListStudies(request);
 }
 

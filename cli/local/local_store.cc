@@ -15,7 +15,7 @@
 #include "search_space/spec/cluster.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/convert.h"
-#include "server/convert/status_wire.h"
+#include "server/convert/study_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/measurement.h"
@@ -117,17 +117,6 @@ HistorySource SourceOf(Recorder reader, std::int64_t sequence, const Knowledge& 
             const std::lock_guard lock(shared->mutex);
             return ReadStoreHistory(shared->recorder, problem, knowledge, codec, sequence);
           }};
-}
-
-// Shows a study as the next writer will mark it (Recorder::InterruptOrphans): a killed process
-// leaves its studies in the store as they were.
-v1::Study ShownStudy(StudyRecord record) {
-  const bool has_ended = IsTerminal(record.state) || record.state == StudyState::kInterrupted;
-  if (has_ended || IsAlive(record.owner)) return ToWire(record);
-  const bool is_cancelling = record.state == StudyState::kCancelling;
-  record.state = is_cancelling ? StudyState::kCancelled : StudyState::kInterrupted;
-  if (is_cancelling) record.outcome = "cancelled";
-  return ToWire(record);
 }
 
 // Returns what the study may learn from. It is read beside the writer, so that the search leaves
@@ -240,24 +229,25 @@ absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowl
   return SourceOf(*std::move(recorder), sequence, knowledge);
 }
 
-absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store, int page_size,
-                                                         std::string_view page_token) {
-  v1::ListStudiesResponse response;
-  const auto recorder = Recorder::Open({.path = store, .read_only = true});
-  if (Reason(recorder.status()) == "NO_STORE") return response;
-  if (!recorder.ok()) return recorder.status();
-  ASSIGN_OR_RETURN(StudyPage page, recorder->ListStudies(page_size, page_token));
-  for (StudyRecord& study : page.studies) *response.add_studies() = ShownStudy(std::move(study));
-  response.set_next_page_token(page.next_page_token);
-  return response;
+v1::Study ShownStudy(StudyRecord record) {
+  const bool has_ended = IsTerminal(record.state) || record.state == StudyState::kInterrupted;
+  if (has_ended || IsAlive(record.owner)) return ToWire(record);
+  const bool is_cancelling = record.state == StudyState::kCancelling;
+  record.state = is_cancelling ? StudyState::kCancelled : StudyState::kInterrupted;
+  if (is_cancelling) record.outcome = "cancelled";
+  return ToWire(record);
+}
+
+absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store,
+                                                         const v1::ListStudiesRequest& request) {
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalReader(store));
+  return ListStudies(HistoryQueries(DirectAccess(recorder)), request, ShownStudy);
 }
 
 absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,
                                                      const v1::ListPlansRequest& request) {
-  ASSIGN_OR_RETURN(const Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
-  ASSIGN_OR_RETURN(const PlanPage page, recorder.ListPlans(request.study_id(), request.page_size(),
-                                                           request.page_token()));
-  return ToWire(page);
+  ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  return ListPlans(HistoryQueries(DirectAccess(recorder)), request);
 }
 
 absl::StatusOr<v1::ListTrialsResponse> ListLocalTrials(const std::string& store,
@@ -274,15 +264,8 @@ absl::StatusOr<v1::ListAttemptsResponse> ListLocalAttempts(const std::string& st
 
 absl::StatusOr<v1::GetStudyResponse> GetLocalStudy(const std::string& store,
                                                    const std::string& id) {
-  ASSIGN_OR_RETURN(const Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
-  ASSIGN_OR_RETURN(const StudyRecord study, recorder.GetStudy(id));
-  v1::GetStudyResponse response;
-  *response.mutable_study() = ShownStudy(study);
-  if (!response.mutable_question()->ParseFromString(study.question)) {
-    return DamagedInStore("question of study", id);
-  }
-  if (study.result.has_value()) RETURN_IF_ERROR(FillAnswer(*study.result, response));
-  return response;
+  ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  return GetStudy(HistoryQueries(DirectAccess(recorder)), id, ShownStudy);
 }
 
 }  // namespace meshwright

@@ -56,10 +56,14 @@ absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyE
 absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge,
                                            std::optional<std::int64_t> up_to_sequence);
 
+// Shows a study as the next writer will mark it (Recorder::InterruptOrphans): a killed process
+// leaves its studies in the store as they were.
+v1::Study ShownStudy(StudyRecord record);
+
 // Answer as a server would. A missing store is an empty one. A study whose process is gone reads as
 // interrupted.
-absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store, int page_size,
-                                                         std::string_view page_token);
+absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store,
+                                                         const v1::ListStudiesRequest& request);
 absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,
                                                      const v1::ListPlansRequest& request);
 absl::StatusOr<v1::ListTrialsResponse> ListLocalTrials(const std::string& store,

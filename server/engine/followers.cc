@@ -1,6 +1,7 @@
 #include "server/engine/followers.h"
 
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -47,6 +48,13 @@ void Followers::Publish(const std::string& study_id) {
   const std::lock_guard lock(mutex_);
   const auto study = studies_.find(study_id);
   if (study != studies_.end() && !CatchUp(study_id, study->second)) studies_.erase(study);
+}
+
+void Followers::PublishAll() {
+  const std::lock_guard lock(mutex_);
+  for (auto study = studies_.begin(); study != studies_.end();) {
+    study = CatchUp(study->first, study->second) ? std::next(study) : studies_.erase(study);
+  }
 }
 
 void Followers::Close() {

@@ -31,6 +31,9 @@ class Followers {
   // Passes on what has been committed since the last call. Must not be called from a store call.
   void Publish(const std::string& study_id);
 
+  // As Publish, for all studies that are followed: for a store that other processes write.
+  void PublishAll();
+
   // Tells all followers that no more events will come.
   void Close();
 

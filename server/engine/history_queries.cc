@@ -16,10 +16,10 @@ absl::StatusOr<StudyRecord> HistoryQueries::GetStudy(std::string_view id) const 
   return ReadFrom(store_, [&](const Recorder& recorder) { return recorder.GetStudy(id); });
 }
 
-absl::StatusOr<StudyPage> HistoryQueries::ListStudies(int page_size,
-                                                      std::string_view page_token) const {
+absl::StatusOr<StudyPage> HistoryQueries::ListStudies(int page_size, std::string_view page_token,
+                                                      const StudyFilter& filter) const {
   return ReadFrom(store_, [&](const Recorder& recorder) {
-    return recorder.ListStudies(page_size, page_token);
+    return recorder.ListStudies(page_size, page_token, filter);
   });
 }
 

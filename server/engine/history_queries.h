@@ -39,8 +39,8 @@ class HistoryQueries {
 
   // These work like the Recorder's calls of the same names.
   [[nodiscard]] absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
-  [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size,
-                                                      std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token,
+                                                      const StudyFilter& filter = {}) const;
   [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
                                                    std::string_view page_token) const;
   [[nodiscard]] absl::StatusOr<TrialPage> ListTrials(const TrialFilter& filter, TrialOrder order,

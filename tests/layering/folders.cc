@@ -105,9 +105,12 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/rpc",
      .may_use = "search_space/base server/tuner/question server/engine server/rpc/calls "
                 "server/rpc/services"},
+    {.path = "server/http",
+     .may_use = "search_space/base search_space/digest recorder server/tuner/question "
+                "server/engine proto/json server/convert server/rpc/calls"},
     {.path = "server",
      .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
-                "server/launchers server/plugins server/convert server/rpc"},
+                "server/launchers server/plugins server/convert server/rpc server/http"},
 
     // The programs.
     {.path = "cli/program",
@@ -124,7 +127,7 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/commands",
      .may_use = "search_space/ vendor_models recorder estimator/model estimator/learning "
                 "server/tuner/ proto/json "
-                "server/process server/engine server/plugins server/plugins/wire "
+                "server/process server/engine server/http server/plugins server/plugins/wire "
                 "server/plugins/conformance server/convert server/rpc/client cli/program cli/input "
                 "cli/reports cli/local"},
     {.path = "cli",
@@ -144,7 +147,7 @@ constexpr std::string_view kJson =
     "server/tuner/ "
     "server/launchers/ server/plugins/ proto/json";
 constexpr std::string_view kWire =
-    "proto/json server/convert server/rpc/ server/plugins/ server cli/";
+    "proto/json server/convert server/rpc/ server/http server/plugins/ server cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.
 constexpr std::string_view kSystem =
     "recorder server/process server/launchers/ server/plugins/ server/rpc/ server cli/";
@@ -173,7 +176,7 @@ constexpr LibraryRule kLibraries[] = {
                 "cli/",
      .sources_only = true},
     {.prefix = "CLI/", .folders = "server cli/"},
-    {.prefix = "boost/", .folders = "server/process", .sources_only = true},
+    {.prefix = "boost/", .folders = "server/process server/http", .sources_only = true},
     {.prefix = "grpc", .folders = kWire},  // grpc/, grpcpp/, grpc++/
     {.prefix = "google/protobuf/", .folders = kWire},
     // Headers that are generated from proto/.

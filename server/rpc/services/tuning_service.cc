@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "meshwright/v1/service.grpc.pb.h"
-#include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/convert.h"
 #include "server/convert/status_wire.h"
+#include "server/convert/study_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/engine/engine.h"
 #include "server/engine/study_id.h"
@@ -43,8 +43,11 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* GetStudy(grpc::CallbackServerContext* context,
                                      const v1::GetStudyRequest* request,
                                      v1::GetStudyResponse* response) override {
-    return Answer(*context, "GetStudy", *request, [&] {
-      return NameStudy(AnswerGet(request->study_id(), *response), request->study_id());
+    return Answer(*context, "GetStudy", *request, [&]() -> absl::Status {
+      auto study = meshwright::GetStudy(context_.engine.queries(), request->study_id());
+      if (!study.ok()) return NameStudy(study.status(), request->study_id());
+      *response = *std::move(study);
+      return absl::OkStatus();
     });
   }
 
@@ -52,10 +55,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                         const v1::ListStudiesRequest* request,
                                         v1::ListStudiesResponse* response) override {
     return Answer(*context, "ListStudies", *request, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const StudyPage page, context_.engine.queries().ListStudies(
-                                                 request->page_size(), request->page_token()));
-      for (const StudyRecord& study : page.studies) *response->add_studies() = ToWire(study);
-      response->set_next_page_token(page.next_page_token);
+      ASSIGN_OR_RETURN(*response, meshwright::ListStudies(context_.engine.queries(), *request));
       return absl::OkStatus();
     });
   }
@@ -86,8 +86,11 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListPlans(grpc::CallbackServerContext* context,
                                       const v1::ListPlansRequest* request,
                                       v1::ListPlansResponse* response) override {
-    return Answer(*context, "ListPlans", *request, [&] {
-      return NameStudy(AnswerListPlans(*request, *response), request->study_id());
+    return Answer(*context, "ListPlans", *request, [&]() -> absl::Status {
+      auto plans = meshwright::ListPlans(context_.engine.queries(), *request);
+      if (!plans.ok()) return NameStudy(plans.status(), request->study_id());
+      *response = *std::move(plans);
+      return absl::OkStatus();
     });
   }
 
@@ -128,24 +131,6 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                      FromWire(request.question(), context_.knowledge, std::move(violations)));
     ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.CreateStudy(asked, options));
     *response.mutable_study() = ToWire(study);
-    return absl::OkStatus();
-  }
-
-  absl::Status AnswerGet(const std::string& id, v1::GetStudyResponse& response) {
-    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.queries().GetStudy(id));
-    *response.mutable_study() = ToWire(study);
-    if (!response.mutable_question()->ParseFromString(study.question)) {
-      return DamagedInStore("question of study", id);
-    }
-    return study.result.has_value() ? FillAnswer(*study.result, response) : absl::OkStatus();
-  }
-
-  absl::Status AnswerListPlans(const v1::ListPlansRequest& request,
-                               v1::ListPlansResponse& response) {
-    ASSIGN_OR_RETURN(const PlanPage page,
-                     context_.engine.queries().ListPlans(request.study_id(), request.page_size(),
-                                                         request.page_token()));
-    ASSIGN_OR_RETURN(response, ToWire(page));
     return absl::OkStatus();
   }
 

@@ -7,6 +7,7 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
+#include "server/convert/study_wire.h"
 #include "server/convert/wire_time.h"
 #include "server/engine/journal_events.h"
 
@@ -26,16 +27,6 @@ absl::Status StoppingError() {
   return WithReason(absl::UnavailableError("the server is stopping; watch again from the last "
                                            "revision"),
                     "SERVER_STOPPING");
-}
-
-v1::WatchStudyResponse ToMessage(const EventRecord& event) {
-  v1::WatchStudyResponse message;
-  message.set_revision(event.revision);
-  message.set_time(WireTime(event.time_ms));
-  message.set_kind(event.kind);
-  if (event.kind == kStateEventKind) message.set_state(event.payload);
-  if (event.kind == kProgressEventKind) message.mutable_progress()->ParseFromString(event.payload);
-  return message;
 }
 
 }  // namespace
@@ -74,7 +65,7 @@ void WatchReactor::Receive(const std::optional<EventRecord>& event) {
       const std::lock_guard lock(mutex_);
       has_seen_end_ = true;
     }
-    Push(ToMessage(*event));
+    Push(ToWire(*event));
     return;
   }
   bool has_seen_end = false;

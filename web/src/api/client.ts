@@ -1,6 +1,7 @@
 // Reads the server's JSON, which is that of the messages in proto/ (wire.ts). Addresses are relative
 // to the page, so that the pages work below any path of a proxy.
 import type {
+  FailedCase,
   GetServerInfoResponse,
   GetStudyResponse,
   ListAttemptsResponse,
@@ -9,7 +10,7 @@ import type {
   ListTrialsResponse,
 } from './wire';
 
-/** An answer that is an error: google.rpc.Status in JSON, with the reason of its ErrorInfo. */
+/** An answer that is an error, as the command line prints it under --output json. */
 export class ApiError extends Error {
   constructor(
     readonly httpStatus: number,
@@ -36,14 +37,11 @@ export function addressOf(path: readonly string[], query: Query = {}): string {
   return `v1/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
 }
 
-interface ErrorBody {
-  error?: { message?: string; details?: { reason?: string }[] };
-}
 
 async function errorOf(response: Response): Promise<ApiError> {
-  const body = (await response.json().catch(() => ({}))) as ErrorBody;
-  const reason = body.error?.details?.find((detail) => detail.reason)?.reason ?? '';
-  return new ApiError(response.status, reason, body.error?.message ?? response.statusText);
+  const body = (await response.json().catch(() => ({}))) as Partial<FailedCase>;
+  const { reason = '', message = response.statusText } = body.error ?? {};
+  return new ApiError(response.status, reason, message);
 }
 
 export async function read<T>(

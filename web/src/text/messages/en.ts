@@ -141,10 +141,7 @@ export const en = {
   'chart.tableOf': 'Show “{title}” as a table',
   'intervals.title': 'How sure the step times are',
   'intervals.sentence': '{name}: {time}, with four of five runs between {range}. Plans whose bars overlap are hard to tell apart.',
-  'intervals.measured': {
-    one: '{count} plan was measured; {inside} lies within its interval.',
-    other: '{count} plans were measured; {inside} lie within their intervals.',
-  },
+  'intervals.measured': '{inside} of {count} measured plans lie within their intervals.',
   'intervals.none': 'There is no plan to show.',
   'breakdown.title': 'Where the time of a step goes',
   'breakdown.sentence': '{name} spends most on {parts}.',
@@ -212,7 +209,10 @@ export const en = {
 
   // Trials.
   'trials.title': 'Measured and expected step times',
-  'trials.sentence': '{count} trials: {ran} ran, {failed} failed; the best took {best} a step.',
+  'trials.sentence': {
+    one: '{count} trial: {ran} ran, {failed} failed; the best took {best} a step.',
+    other: '{count} trials: {ran} ran, {failed} failed; the best took {best} a step.',
+  },
   'trials.number': 'Trial',
   'trials.expected': 'Expected',
   'trials.best': 'Best so far',

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+
+// A request as far as the handlers know it. None has a body.
+struct HttpRequest {
+  std::string method = "GET";  // GET and HEAD get here with other methods, which handlers refuse
+  std::string path = "/";      // as sent: percent-encoded, without the query
+  std::string query = {};      // what follows '?'
+  std::string host = {};       // the Host field
+  std::optional<std::string> origin = {};  // the Origin field
+  std::string if_none_match = {};
+  std::string last_event_id = {};  // the last event that a browser has seen
+  bool accepts_gzip = false;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = {};
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> fields = {};  // further header fields
+};
+
+// The sending end of an answer of server-sent events. May be used from any thread.
+class EventWriter {
+ public:
+  EventWriter() = default;
+  EventWriter(const EventWriter&) = delete;
+  EventWriter& operator=(const EventWriter&) = delete;
+  virtual ~EventWriter() = default;
+  // Queues an event in the form of the standard, with its blank line. A reader that falls too far
+  // behind is cut off; browsers come back with the last id that they have seen.
+  virtual void Write(std::string event) = 0;
+  // Ends the answer once all events are sent.
+  virtual void End() = 0;
+};
+
+// Begins to write events; the returned function is called once, when the reader is gone.
+using OpenEvents = std::function<std::function<void()>(std::shared_ptr<EventWriter>)>;
+
+struct HttpAnswer {
+  HttpResponse response = {};
+  OpenEvents open_events = {};  // if set, the body is events, and response.body is empty
+};
+
+// Answers a request; called from any thread of the server, several at a time.
+using HttpHandler = std::function<HttpAnswer(const HttpRequest&)>;
+
+}  // namespace meshwright

@@ -1,0 +1,390 @@
+#include "server/http/http_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/beast/core/bind_handler.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <charconv>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "search_space/base/status.h"
+
+namespace meshwright {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using beast::error_code;
+
+class Session;
+
+// What the connections of a server share.
+struct Shared {
+  HttpOptions options = {};
+  HttpHandler handler = {};
+  std::mutex mutex = {};  // guards the members below
+  bool is_closed = false;
+  std::set<std::shared_ptr<Session>> sessions = {};
+};
+
+std::string TextOf(beast::string_view text) { return {text.data(), text.size()}; }
+
+HttpRequest ToRequest(const http::request<http::empty_body>& message) {
+  HttpRequest request;
+  request.method = TextOf(message.method_string());
+  const std::string target = TextOf(message.target());
+  const std::size_t mark = target.find('?');
+  request.path = target.substr(0, mark);
+  if (mark != std::string::npos) request.query = target.substr(mark + 1);
+  request.host = TextOf(message[http::field::host]);
+  if (message.count(http::field::origin) > 0) {
+    request.origin = TextOf(message[http::field::origin]);
+  }
+  request.if_none_match = TextOf(message[http::field::if_none_match]);
+  request.last_event_id = TextOf(message["Last-Event-ID"]);
+  request.accepts_gzip =
+      TextOf(message[http::field::accept_encoding]).find("gzip") != std::string::npos;
+  return request;
+}
+
+// One connection. All members without a mutex are used on the strand of its socket only. It is
+// shared, because each pending operation keeps it alive.
+class Session final : public EventWriter, public std::enable_shared_from_this<Session> {
+ public:
+  Session(tcp::socket socket, Shared& shared)
+      : shared_(shared), stream_(std::move(socket)), heartbeat_(stream_.get_executor()) {}
+
+  void Start() {
+    asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->Read(); });
+  }
+  void Stop() {
+    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->Close(); });
+  }
+
+  void Write(std::string event) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_ending_) return;
+      // A reader that is so slow comes back and gets what it has missed.
+      if (queue_.size() < shared_.options.event_limit) {
+        queue_.push_back(std::move(event));
+      } else {
+        is_ending_ = is_too_slow_ = true;
+      }
+    }
+    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->SendNext(); });
+  }
+  void End() override {
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+    }
+    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->SendNext(); });
+  }
+
+ private:
+  void Read() {
+    parser_.emplace();
+    parser_->header_limit(static_cast<std::uint32_t>(shared_.options.header_limit));
+    stream_.expires_after(shared_.options.idle);
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](error_code error, std::size_t /*size*/) {
+                       self->OnRead(error);
+                     });
+  }
+
+  void OnRead(error_code error) {
+    if (error == http::error::header_limit) return Refuse(431, "the header is too large");
+    if (error == http::error::unexpected_body || error == http::error::body_limit) {
+      return Refuse(413, "requests have no body");
+    }
+    if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
+        error != http::error::end_of_stream && error != http::error::partial_message) {
+      return Refuse(400, "not HTTP/1.1");
+    }
+    if (error) return Close();
+    const http::request<http::empty_body>& message = parser_->get();
+    is_head_ = message.method() == http::verb::head;
+    keeps_alive_ = message.keep_alive();
+    version_ = message.version();
+    HttpAnswer answer = shared_.handler(ToRequest(message));
+    if (answer.open_events && !is_head_) {
+      Stream(answer);
+    } else {
+      Send(std::move(answer.response));
+    }
+  }
+
+  void Refuse(int status, std::string reason) {
+    keeps_alive_ = false;
+    Send({.status = status, .content_type = "text/plain", .body = std::move(reason) + "\n"});
+  }
+
+  template <typename Body>
+  void FillHeader(http::response<Body>& message, const HttpResponse& response) const {
+    message.version(version_);
+    message.result(static_cast<unsigned>(response.status));
+    if (!response.content_type.empty()) {
+      message.set(http::field::content_type, response.content_type);
+    }
+    for (const auto& [name, value] : response.fields) message.set(name, value);
+    message.keep_alive(keeps_alive_);
+  }
+
+  void Send(HttpResponse response) {
+    auto message = std::make_shared<http::response<http::string_body>>();
+    FillHeader(*message, response);
+    message->content_length(response.body.size());
+    const bool has_body = !is_head_ && response.status != 304;
+    if (has_body) message->body() = std::move(response.body);
+    stream_.expires_after(shared_.options.idle);
+    const auto on_written = [self = shared_from_this(), message](error_code error,
+                                                                 std::size_t /*size*/) {
+      if (error || !self->keeps_alive_) return self->Close();
+      self->Read();
+    };
+    if (has_body) return http::async_write(stream_, *message, on_written);
+    // Only the header is sent, with the length that the body would have.
+    auto serializer = std::make_shared<http::response_serializer<http::string_body>>(*message);
+    http::async_write_header(
+        stream_, *serializer,
+        [serializer, on_written](error_code error, std::size_t size) { on_written(error, size); });
+  }
+
+  // Sends the header, then events as they come. The end of the connection ends the body.
+  void Stream(const HttpAnswer& answer) {
+    keeps_alive_ = false;
+    auto message = std::make_shared<http::response<http::empty_body>>();
+    FillHeader(*message, answer.response);
+    auto serializer = std::make_shared<http::response_serializer<http::empty_body>>(*message);
+    stream_.expires_after(shared_.options.idle);
+    http::async_write_header(stream_, *serializer,
+                             [self = shared_from_this(), message, serializer,
+                              open = answer.open_events](error_code error, std::size_t /*size*/) {
+                               if (error) return self->Close();
+                               self->is_open_ = true;
+                               self->WaitForEnd();
+                               self->Beat();
+                               self->on_gone_ = open(self);
+                               self->SendNext();
+                             });
+  }
+
+  // A browser sends nothing more; the read ends when it goes away.
+  void WaitForEnd() {
+    stream_.expires_never();
+    stream_.async_read_some(asio::buffer(unread_),
+                            [self = shared_from_this()](error_code error, std::size_t /*size*/) {
+                              if (error) return self->Close();
+                              self->WaitForEnd();
+                            });
+  }
+
+  void Beat() {
+    heartbeat_.expires_after(shared_.options.heartbeat);
+    heartbeat_.async_wait([self = shared_from_this()](error_code error) {
+      if (error || self->is_closed_) return;
+      {
+        const std::lock_guard lock(self->mutex_);
+        if (self->queue_.empty() && !self->is_ending_) self->queue_.emplace_back(": \n\n");
+      }
+      self->SendNext();
+      self->Beat();
+    });
+  }
+
+  void SendNext() {
+    if (is_closed_ || is_sending_ || !is_open_) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_too_slow_) queue_.clear();
+      sent_.clear();
+      // Many small events, as of a replay, go out in one write.
+      while (!queue_.empty() && sent_.size() < kWriteBytes) {
+        sent_ += queue_.front();
+        queue_.pop_front();
+      }
+      if (sent_.empty() && !is_ending_) return;
+    }
+    if (sent_.empty()) return Close();
+    is_sending_ = true;
+    stream_.expires_after(shared_.options.idle);
+    asio::async_write(stream_, asio::buffer(sent_),
+                      [self = shared_from_this()](error_code error, std::size_t /*size*/) {
+                        self->is_sending_ = false;
+                        if (error) return self->Close();
+                        self->SendNext();
+                      });
+  }
+
+  void Close() {
+    if (is_closed_) return;
+    is_closed_ = true;
+    heartbeat_.cancel();
+    if (on_gone_) std::exchange(on_gone_, nullptr)();
+    error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    stream_.close();
+    const std::lock_guard lock(shared_.mutex);
+    shared_.sessions.erase(shared_from_this());
+  }
+
+  static constexpr std::size_t kWriteBytes = 64 << 10;
+
+  Shared& shared_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::empty_body>> parser_ = {};
+  asio::steady_timer heartbeat_;
+  std::array<char, 512> unread_ = {};
+  std::string sent_ = {};
+  std::function<void()> on_gone_ = {};
+  unsigned version_ = 11;
+  bool is_head_ = false;
+  bool keeps_alive_ = false;
+  bool is_open_ = false;  // events flow
+  bool is_sending_ = false;
+  bool is_closed_ = false;
+
+  std::mutex mutex_;  // guards the members below
+  std::deque<std::string> queue_;
+  bool is_ending_ = false;
+  bool is_too_slow_ = false;
+};
+
+absl::Status BadAddress(const std::string& listen) {
+  return InvalidFields(
+      {{.field = "http",
+        .description = fmt::format("'{}'; must be HOST:PORT with a host of this machine only, as "
+                                   "127.0.0.1:8080, because the pages have no TLS and no callers",
+                                   listen)}});
+}
+
+// Reads HOST:PORT, [HOST]:PORT or localhost:PORT.
+absl::StatusOr<tcp::endpoint> ReadEndpoint(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  if (colon == std::string::npos) return BadAddress(listen);
+  std::string host = listen.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  if (host == "localhost") host = "127.0.0.1";
+  std::uint16_t port = 0;
+  const char* const end = listen.data() + listen.size();
+  const auto read = std::from_chars(listen.data() + colon + 1, end, port);
+  error_code error;
+  const asio::ip::address address = asio::ip::make_address(host, error);
+  if (error || read.ec != std::errc() || read.ptr != end || !address.is_loopback()) {
+    return BadAddress(listen);
+  }
+  return tcp::endpoint(address, port);
+}
+
+}  // namespace
+
+struct HttpServer::State {
+  State(const HttpOptions& options, HttpHandler handler)
+      : shared{.options = options, .handler = std::move(handler)},
+        loop(options.thread_count),
+        acceptor(asio::make_strand(loop)) {}
+
+  absl::Status Listen() {
+    ASSIGN_OR_RETURN(const tcp::endpoint endpoint, ReadEndpoint(shared.options.listen));
+    error_code error;
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (error) {
+      return WithReason(absl::UnavailableError(fmt::format("cannot listen on '{}': {}",
+                                                           shared.options.listen, error.message())),
+                        "CANNOT_LISTEN");
+    }
+    const std::string host = shared.options.listen.substr(0, shared.options.listen.rfind(':'));
+    address = fmt::format("{}:{}", host, acceptor.local_endpoint().port());
+    Accept();
+    for (int i = 0; i < shared.options.thread_count; ++i) {
+      threads.emplace_back([this] { loop.run(); });
+    }
+    return absl::OkStatus();
+  }
+
+  void Accept() {
+    acceptor.async_accept(asio::make_strand(loop), [this](error_code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (!error) Serve(std::move(socket));
+      Accept();
+    });
+  }
+
+  void Serve(tcp::socket socket) {
+    auto session = std::make_shared<Session>(std::move(socket), shared);
+    {
+      const std::lock_guard lock(shared.mutex);
+      const bool is_full = std::ssize(shared.sessions) >= shared.options.connection_limit;
+      if (shared.is_closed || is_full) return;  // the socket closes with the session
+      shared.sessions.insert(session);
+    }
+    session->Start();
+  }
+
+  void Stop() {
+    std::set<std::shared_ptr<Session>> sessions;
+    {
+      const std::lock_guard lock(shared.mutex);
+      shared.is_closed = true;
+      sessions = shared.sessions;
+    }
+    asio::post(acceptor.get_executor(), [this] {
+      error_code ignored;
+      acceptor.close(ignored);
+    });
+    for (const auto& session : sessions) session->Stop();
+    sessions.clear();
+    threads.clear();  // joins: the loop ends when no connection is left
+  }
+
+  Shared shared;
+  asio::io_context loop;
+  tcp::acceptor acceptor;
+  std::string address = {};
+  std::vector<std::jthread> threads = {};  // last, because they use all members above
+};
+
+HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
+                                                              HttpHandler handler) {
+  auto state = std::make_unique<State>(options, std::move(handler));
+  RETURN_IF_ERROR(state->Listen());
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
+}
+
+HttpServer::~HttpServer() { Shutdown(); }
+
+const std::string& HttpServer::address() const { return state_->address; }
+
+void HttpServer::Shutdown() { state_->Stop(); }
+
+}  // namespace meshwright

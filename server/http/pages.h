@@ -1,0 +1,12 @@
+#pragma once
+
+#include "server/http/http_message.h"
+
+namespace meshwright {
+
+// Answers with a file of the dashboard that is compiled into the program, compressed if the reader
+// takes that, or with 304 if the reader has it already. 404 for other paths. A program that was
+// built without the pages says so at "/".
+HttpResponse AnswerPage(const HttpRequest& request);
+
+}  // namespace meshwright

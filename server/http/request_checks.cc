@@ -1,0 +1,52 @@
+#include "server/http/request_checks.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "search_space/base/status.h"
+
+namespace meshwright {
+namespace {
+
+// Returns the host of "HOST", "HOST:PORT" or "[HOST]:PORT".
+std::string_view HostOf(std::string_view text) {
+  if (text.starts_with('[')) return text.substr(0, text.find(']') + 1);
+  return text.substr(0, text.find(':'));
+}
+
+bool IsThisMachine(std::string_view host) {
+  if (host == "localhost" || host == "[::1]") return true;
+  // Only addresses, no names such as 127.evil.example.
+  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos;
+}
+
+}  // namespace
+
+absl::Status CheckOrigin(const HttpRequest& request) {
+  if (!IsThisMachine(HostOf(request.host))) {
+    return WithReason(absl::PermissionDeniedError(fmt::format(
+                          "host '{}' is not this machine: use localhost or 127.0.0.1, or let the "
+                          "proxy send one of them as Host",
+                          request.host)),
+                      "FOREIGN_HOST");
+  }
+  const bool is_own = !request.origin.has_value() || *request.origin == "http://" + request.host ||
+                      *request.origin == "https://" + request.host;
+  if (is_own) return absl::OkStatus();
+  return WithReason(absl::PermissionDeniedError(
+                        fmt::format("a page of '{}' may not read this server", *request.origin)),
+                    "FOREIGN_ORIGIN");
+}
+
+absl::Status CheckMethod(const HttpRequest& request) {
+  if (request.method == "GET" || request.method == "HEAD") return absl::OkStatus();
+  return WithReason(
+      absl::UnimplementedError(fmt::format("method {}: this server is read-only over HTTP, and "
+                                           "answers GET and HEAD; gRPC changes things",
+                                           request.method)),
+      "READ_ONLY");
+}
+
+}  // namespace meshwright

@@ -1,0 +1,55 @@
+#include "server/http/request_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "search_space/base/status.h"
+
+namespace meshwright {
+namespace {
+
+struct Case {
+  std::string name;
+  std::string host;
+  std::optional<std::string> origin;
+  std::string reason;  // empty: allowed
+};
+
+class RequestChecksTest : public testing::TestWithParam<Case> {};
+
+TEST_P(RequestChecksTest, OnlyThisMachineAndItsOwnPages) {
+  const absl::Status status = CheckOrigin({.host = GetParam().host, .origin = GetParam().origin});
+  EXPECT_EQ(status.ok() ? "" : Reason(status), GetParam().reason) << status;
+}
+
+const Case kCases[] = {
+    {"Address", "127.0.0.1:8080", std::nullopt, ""},
+    {"Name", "localhost:8080", std::nullopt, ""},
+    {"NoPort", "localhost", std::nullopt, ""},
+    {"OtherLoopback", "127.1.2.3:80", std::nullopt, ""},
+    {"Version6", "[::1]:8080", std::nullopt, ""},
+    {"OwnPage", "127.0.0.1:8080", "http://127.0.0.1:8080", ""},
+    {"OwnPageBehindTls", "localhost:8443", "https://localhost:8443", ""},
+    {"ForeignName", "evil.example:8080", std::nullopt, "FOREIGN_HOST"},
+    {"NameLikeAnAddress", "127.evil.example:8080", std::nullopt, "FOREIGN_HOST"},
+    {"OtherAddress", "10.0.0.1:8080", std::nullopt, "FOREIGN_HOST"},
+    {"NoHost", "", std::nullopt, "FOREIGN_HOST"},
+    {"ForeignPage", "127.0.0.1:8080", "http://evil.example", "FOREIGN_ORIGIN"},
+    {"OtherPort", "127.0.0.1:8080", "http://127.0.0.1:9090", "FOREIGN_ORIGIN"},
+    {"NoOriginAtAll", "127.0.0.1:8080", "null", "FOREIGN_ORIGIN"},
+};
+INSTANTIATE_TEST_SUITE_P(All, RequestChecksTest, testing::ValuesIn(kCases),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(RequestMethodTest, NothingIsChangedOverHttp) {
+  EXPECT_TRUE(CheckMethod({.method = "GET"}).ok());
+  EXPECT_TRUE(CheckMethod({.method = "HEAD"}).ok());
+  for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "get"}) {
+    EXPECT_EQ(Reason(CheckMethod({.method = method})), "READ_ONLY") << method;
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
