@@ -7,6 +7,7 @@
 set(MESHWRIGHT_WEB AUTO CACHE STRING "Build the dashboard's pages: AUTO (if there is npm), ON or OFF")
 set_property(CACHE MESHWRIGHT_WEB PROPERTY STRINGS AUTO ON OFF)
 set(MESHWRIGHT_WEB_FILES "")
+set(MESHWRIGHT_HAS_WEB OFF CACHE INTERNAL "The programs of this build have the pages")
 
 if(MESHWRIGHT_WEB STREQUAL "OFF")
   return()
@@ -28,6 +29,7 @@ if(NOT MESHWRIGHT_NPM OR node_version VERSION_LESS 18)
   return()
 endif()
 
+set(MESHWRIGHT_HAS_WEB ON CACHE INTERNAL "The programs of this build have the pages")
 set(web ${PROJECT_SOURCE_DIR}/web)
 set(packed ${PROJECT_BINARY_DIR}/web)
 include(${web}/sources.cmake)

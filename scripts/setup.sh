@@ -34,6 +34,8 @@ build_packages=(
   libgmock-dev             # matchers of the tests
   libbenchmark-dev         # bench/
   python3                  # the end-to-end test of the programs
+  nodejs                   # builds the pages of the dashboard (18 or newer)
+  npm                      # downloads what they are built with
 )
 test_packages=(
   clang                    # clang++-14 of the dev build: address and undefined-behaviour sanitizers
@@ -42,6 +44,7 @@ test_packages=(
   clang-format             # layout of the source
   clang-tidy               # static checks of changed files
   stress                   # load beside the tests (scripts/stress_tests.sh)
+  chromium                 # the tests of the dashboard's pages
   slurm-wlm                # a real Slurm on this machine (scripts/slurm_up.sh)
   munge                    # its authentication
   python3-grpcio           # the Python template of a vendor's cost model
@@ -69,6 +72,11 @@ case "${1-}" in
   --test) wanted+=("${test_packages[@]}") ;;
   *) echo "usage: scripts/setup.sh [--test]" >&2; exit 2 ;;
 esac
+
+# Where Node comes from elsewhere (nodejs.org, NodeSource), it brings npm along, and Debian's would clash.
+if command -v node >/dev/null && command -v npm >/dev/null; then
+  mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | grep -vx -e nodejs -e npm)
+fi
 
 # Both sides of comm must be sorted the same way, whatever the user's locale.
 export LC_ALL=C

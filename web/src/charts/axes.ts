@@ -38,17 +38,3 @@ export function nameAxis(palette: Palette, names: string[]) {
     axisTick: { show: false },
   };
 }
-
-export function legendOf(palette: Palette, names: string[]) {
-  return {
-    data: names,
-    bottom: 0,
-    left: 0,
-    icon: 'roundRect',
-    itemWidth: 12,
-    itemHeight: 12,
-    textStyle: { color: palette.text },
-    inactiveColor: palette.quiet,
-    selectedMode: false,
-  };
-}

@@ -10,24 +10,14 @@ import type { EChartsType } from './engine';
 
 const loadEngine = () => import('./engine');
 
-function Exports({ spec, chart }: { spec: ChartSpec; chart: () => EChartsType | undefined }) {
+function Exports({ spec }: { spec: ChartSpec }) {
   const text = useText();
   const { isDark } = useTheme();
   const menu = useRef<HTMLDetailsElement>(null);
   const palette = paletteOf(isDark);
   const actions: [string, () => Promise<Blob | null>][] = [
-    [
-      'PNG',
-      async () => {
-        const drawn = chart();
-        return drawn ? (await loadEngine()).pngOf(drawn, palette) : null;
-      },
-    ],
-    [
-      'SVG',
-      async () =>
-        new Blob([(await loadEngine()).svgOf(spec, palette, 960)], { type: 'image/svg+xml' }),
-    ],
+    ['PNG', async () => (await loadEngine()).pngOf(spec, palette)],
+    ['SVG', async () => (await loadEngine()).svgOf(spec, palette)],
     ['CSV', async () => new Blob([csvOf(spec.table)], { type: 'text/csv' })],
     ['JSON', async () => new Blob([jsonOf(spec.table)], { type: 'application/json' })],
   ];
@@ -109,7 +99,7 @@ export function Chart({ spec, children }: { spec: ChartSpec; children?: Componen
           >
             {text.say('chart.table')}
           </button>
-          <Exports spec={spec} chart={() => drawn.current} />
+          <Exports spec={spec} />
         </div>
       </div>
       <figcaption>{spec.sentence}</figcaption>
@@ -121,6 +111,16 @@ export function Chart({ spec, children }: { spec: ChartSpec; children?: Componen
         hidden={showsTable}
         style={{ height: `${spec.height}px` }}
       />
+      {spec.legend && !showsTable && (
+        <ul class="legend" aria-hidden="true">
+          {spec.legend.map(({ name, color, shape = 'bar' }) => (
+            <li key={name}>
+              <span class={`mark ${shape}`} style={{ color: color(paletteOf(isDark)) }} />
+              {name}
+            </li>
+          ))}
+        </ul>
+      )}
       {showsTable && <DataTable table={spec.table} caption={spec.title} />}
     </figure>
   );

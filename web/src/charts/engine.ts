@@ -4,6 +4,7 @@ import {
   GridComponent,
   LegendComponent,
   MarkLineComponent,
+  TitleComponent,
   TooltipComponent,
 } from 'echarts/components';
 import { init, use, type EChartsType } from 'echarts/core';
@@ -19,6 +20,7 @@ use([
   GridComponent,
   LegendComponent,
   MarkLineComponent,
+  TitleComponent,
   TooltipComponent,
   CanvasRenderer,
   SVGRenderer,
@@ -45,17 +47,60 @@ export function redraw(chart: EChartsType, spec: ChartSpec, palette: Palette): v
   chart.setOption(optionOf(spec, palette), { notMerge: true });
 }
 
-export function svgOf(spec: ChartSpec, palette: Palette, width: number): string {
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width, height: spec.height });
-  chart.setOption({ ...optionOf(spec, palette), backgroundColor: palette.surface });
-  const text = chart.renderToSVGString();
-  chart.dispose();
-  return text;
+const fileWidth = 960;
+const legendRow = 22;
+
+/** Draws a chart for a file, where the title, the sentence and the legend are part of it. */
+function drawForFile(spec: ChartSpec, palette: Palette, renderer: 'svg' | 'canvas'): EChartsType {
+  const legend = spec.legend ?? [];
+  const rows = Math.ceil(legend.length / 5);
+  const top = 56;
+  const bottom = rows * legendRow + 12;
+  const size = { width: fileWidth, height: spec.height + top + bottom };
+  const chart =
+    renderer === 'svg'
+      ? init(null, null, { renderer, ssr: true, ...size })
+      : init(document.createElement('div'), null, { renderer, ...size });
+  const option = optionOf(spec, palette);
+  chart.setOption({
+    ...option,
+    backgroundColor: palette.surface,
+    grid: { ...option.grid, top: option.grid.top + top, bottom: option.grid.bottom + bottom },
+    title: {
+      text: spec.title,
+      subtext: spec.sentence,
+      left: 8,
+      top: 6,
+      itemGap: 4,
+      textStyle: { color: palette.text, fontSize: 15 },
+      subtextStyle: { color: palette.muted, fontSize: 12, width: fileWidth - 24, overflow: 'truncate' },
+    },
+    legend: {
+      data: legend.map(({ name }) => name),
+      bottom: 4,
+      left: 8,
+      icon: 'roundRect',
+      itemWidth: 12,
+      itemHeight: 12,
+      textStyle: { color: palette.text },
+    },
+  });
+  return chart;
 }
 
-export function pngOf(chart: EChartsType, palette: Palette): Promise<Blob | null> {
-  const canvas = chart.renderToCanvas({ pixelRatio: 2, backgroundColor: palette.surface });
-  return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
+export function svgOf(spec: ChartSpec, palette: Palette): Blob {
+  const chart = drawForFile(spec, palette, 'svg');
+  const text = chart.renderToSVGString();
+  chart.dispose();
+  return new Blob([text], { type: 'image/svg+xml' });
+}
+
+export async function pngOf(spec: ChartSpec, palette: Palette): Promise<Blob | null> {
+  const chart = drawForFile(spec, palette, 'canvas');
+  const canvas = chart.renderToCanvas({ pixelRatio: 2 });
+  const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, 'image/png'));
+  chart.dispose();
+  return blob;
 }
 
 export type { EChartsType };

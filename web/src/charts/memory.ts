@@ -2,7 +2,7 @@
 import type { Estimate } from '../api/wire';
 import { gibOf } from '../text/format';
 import type { Text } from '../text/text';
-import { legendOf, nameAxis, tooltipOf, valueAxis } from './axes';
+import { nameAxis, tooltipOf, valueAxis } from './axes';
 import { numberCell, textCell, type ChartSpec } from './spec';
 import { keysOf } from './step_time';
 
@@ -48,7 +48,11 @@ export function memorySpec(estimate: Estimate, text: Text): ChartSpec {
       free: format.gib(Math.abs(headroom)),
       probability: format.probability(estimate.fit_probability_ratio),
     }),
-    height: 96 + 20 * Math.ceil(parts.length / 4),
+    height: 90,
+    legend: parts.map(({ kind }) => ({
+      name: text.word('memory', kind),
+      color: (palette) => palette.memory[kind] ?? palette.quiet,
+    })),
     table: {
       columns: [
         { label: say('memory.kind') },
@@ -63,13 +67,12 @@ export function memorySpec(estimate: Estimate, text: Text): ChartSpec {
       ]),
     },
     option: (palette) => ({
-      grid: { left: 8, right: 24, top: 16, bottom: 12 + 20 * Math.ceil(parts.length / 4), containLabel: true },
+      grid: { left: 8, right: 24, top: 8, bottom: 4, containLabel: true },
       tooltip: tooltipOf(
         palette,
         (item: { seriesName: string; value: number }) =>
           `${item.seriesName}: ${format.number(item.value, 1)} GiB`,
       ),
-      legend: legendOf(palette, parts.map(({ kind }) => text.word('memory', kind))),
       xAxis: {
         ...valueAxis(palette, '', (value) => `${format.number(value, 0)} GiB`),
         max: Math.ceil(gibOf(Math.max(estimate.memory_capacity_bytes, estimate.reserved_memory_bytes))),

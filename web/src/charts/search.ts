@@ -1,7 +1,8 @@
 // Charts about a search: what the rules removed, the best so far, and the trials.
 import type { Search, Trial, WatchStudyResponse } from '../api/wire';
 import type { Text } from '../text/text';
-import { legendOf, nameAxis, tooltipOf, valueAxis } from './axes';
+import { nameAxis, tooltipOf, valueAxis } from './axes';
+import type { Palette } from './palette';
 import { numberCell, type ChartSpec } from './spec';
 
 /** How many plans each rule removed, and how many were left to estimate. */
@@ -174,7 +175,15 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
       failed: failed.length,
       best: Number.isFinite(best) ? format.seconds(best) : '–',
     }),
-    height: 300,
+    height: 260,
+    legend: [
+      { name: say('measured'), color: (palette) => palette.warn, shape: 'diamond' },
+      { name: say('trials.expected'), color: (palette) => palette.muted, shape: 'ring' },
+      { name: say('trials.best'), color: (palette) => palette.accent, shape: 'line' },
+      ...(failed.length > 0
+        ? [{ name: say('trials.failed'), color: (palette: Palette) => palette.bad, shape: 'cross' as const }]
+        : []),
+    ],
     table: {
       columns: [
         { label: say('trials.number'), isNumber: true },
@@ -212,23 +221,17 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
       ]),
     },
     option: (palette) => ({
-      grid: { left: 8, right: 24, top: 16, bottom: 64, containLabel: true },
+      grid: { left: 8, right: 24, top: 16, bottom: 28, containLabel: true },
       tooltip: tooltipOf(
         palette,
         (item: { seriesName: string; value: [number, number] }) =>
           `${say('trials.number')} ${item.value[0]}\n${item.seriesName}: ${format.seconds(item.value[1])}`,
       ),
-      legend: legendOf(palette, [
-        say('measured'),
-        say('trials.expected'),
-        say('trials.best'),
-        ...(failed.length > 0 ? [say('trials.failed')] : []),
-      ]),
       xAxis: {
         ...valueAxis(palette, say('trials.number'), (value) => format.count(value)),
         minInterval: 1,
-        min: 1,
-        max: Math.max(...rows.map(({ number }) => number), 2),
+        min: 0,
+        max: Math.max(...rows.map(({ number }) => number)) + 1,
       },
       yAxis: { ...valueAxis(palette, '', (value) => format.axisSeconds(value)), scale: true },
       series: [

@@ -21,15 +21,26 @@ export interface Table {
   rows: Cell[][];
 }
 
+export interface LegendItem {
+  name: string;
+  color: (palette: Palette) => string;
+  shape?: 'bar' | 'circle' | 'ring' | 'diamond' | 'line' | 'cross';
+}
+
+/** Files move the drawing down and up, to make room for their title and legend. */
+export type ChartOption = EChartsCoreOption & { grid: { top: number; bottom: number } };
+
 export interface ChartSpec {
   /** Names the files of exports. */
   name: string;
   title: string;
   sentence: string;
   table: Table;
-  /** Pixels. */
+  /** Stands below the drawing, and inside it in files. */
+  legend?: LegendItem[];
+  /** Pixels, without the legend. */
   height: number;
-  option: (palette: Palette) => EChartsCoreOption;
+  option: (palette: Palette) => ChartOption;
 }
 
 export const textCell = (text: string): Cell => ({ text, value: text });

@@ -2,7 +2,8 @@
 import type { CustomSeriesRenderItemAPI, CustomSeriesRenderItemParams } from 'echarts';
 import type { Alternative } from '../parts/alternatives';
 import type { Text } from '../text/text';
-import { legendOf, nameAxis, tooltipOf, valueAxis } from './axes';
+import { nameAxis, tooltipOf, valueAxis } from './axes';
+import type { Palette } from './palette';
 import { numberCell, textCell, type ChartSpec } from './spec';
 
 interface Hovered {
@@ -23,11 +24,6 @@ export function intervalsSpec(alternatives: readonly Alternative[], text: Text):
     plan.estimate ? [{ name, estimate: plan.estimate, measuredSeconds }] : [],
   );
   const measured = rows.filter((row) => row.measuredSeconds !== undefined);
-  const inside = measured.filter(
-    ({ estimate, measuredSeconds = 0 }) =>
-      measuredSeconds >= estimate.step_time_low_seconds &&
-      measuredSeconds <= estimate.step_time_high_seconds,
-  );
   const first = rows[0];
   const sentence = !first
     ? say('intervals.none')
@@ -40,13 +36,19 @@ export function intervalsSpec(alternatives: readonly Alternative[], text: Text):
         ),
       }) +
       (measured.length > 0
-        ? ' ' + say('intervals.measured', { count: measured.length, inside: inside.length })
+        ? ' ' + say('intervals.measured', { count: measured.length })
         : '');
   return {
     name: 'step-times',
     title: say('intervals.title'),
     sentence,
-    height: 64 + 32 * rows.length,
+    height: 32 + 32 * rows.length,
+    legend: [
+      { name: say('predicted'), color: (palette) => palette.accent, shape: 'circle' },
+      ...(measured.length > 0
+        ? [{ name: say('measured'), color: (palette: Palette) => palette.warn, shape: 'diamond' as const }]
+        : []),
+    ],
     table: {
       columns: [
         { label: say('plan') },
@@ -67,14 +69,13 @@ export function intervalsSpec(alternatives: readonly Alternative[], text: Text):
       ]),
     },
     option: (palette) => ({
-      grid: { left: 8, right: 24, top: 4, bottom: 32, containLabel: true },
+      grid: { left: 8, right: 24, top: 4, bottom: 4, containLabel: true },
       tooltip: tooltipOf(palette, (item: Hovered) => {
         const row = rows.find(({ name }) => name === item.name);
         if (!row) return item.name;
         const { estimate } = row;
         return `${row.name}\n${say('predicted')}: ${format.seconds(estimate.step_time_seconds)} (${format.secondsRange(estimate.step_time_low_seconds, estimate.step_time_high_seconds)})${row.measuredSeconds === undefined ? '' : `\n${say('measured')}: ${format.seconds(row.measuredSeconds)}`}`;
       }),
-      legend: legendOf(palette, [say('predicted'), ...(measured.length > 0 ? [say('measured')] : [])]),
       xAxis: { ...valueAxis(palette, '', (value) => format.axisSeconds(value)), scale: true },
       yAxis: nameAxis(palette, rows.map(({ name }) => name)),
       series: [
@@ -174,7 +175,11 @@ export function breakdownSpec(alternatives: readonly Alternative[], text: Text):
     name: 'step-breakdown',
     title: say('breakdown.title'),
     sentence,
-    height: 44 + 40 * rows.length + 20 * Math.ceil(keys.length / 6),
+    height: 32 + 40 * rows.length,
+    legend: keys.map((key) => ({
+      name: text.word('time', key),
+      color: (palette) => palette.time[key] ?? palette.quiet,
+    })),
     table: {
       columns: [{ label: say('cause') }, ...rows.map(({ name }) => ({ label: name, isNumber: true }))],
       keys: ['cause', ...rows.map(({ name }) => `${name} seconds`)],
@@ -184,12 +189,11 @@ export function breakdownSpec(alternatives: readonly Alternative[], text: Text):
       ]),
     },
     option: (palette) => ({
-      grid: { left: 8, right: 24, top: 8, bottom: 14 + 20 * Math.ceil(keys.length / 6), containLabel: true },
+      grid: { left: 8, right: 24, top: 4, bottom: 4, containLabel: true },
       tooltip: tooltipOf(
         palette,
         (item: Hovered) => `${item.name}\n${item.seriesName}: ${format.seconds(Number(item.value))}`,
       ),
-      legend: legendOf(palette, keys.map((key) => text.word('time', key))),
       xAxis: valueAxis(palette, '', (value) => format.axisSeconds(value)),
       yAxis: nameAxis(palette, rows.map(({ name }) => name)),
       series: keys.map((key) => ({

@@ -10,6 +10,8 @@ export interface Alternative {
   plan: RankedPlan;
   /** The median of the plan's measured step times; absent if it did not run well. */
   measuredSeconds?: number;
+  /** What was expected before the first of those runs; the estimate knows them by now. */
+  expectedSeconds?: number;
 }
 
 export function medianOf(values: readonly number[]): number | undefined {
@@ -34,7 +36,15 @@ export function alternativesOf(study: GetStudyResponse, text: Text): Alternative
   if (!result) return [];
   const withMeasured = (rank: number, name: string, plan: RankedPlan): Alternative => {
     const measured = measuredOf(plan.plan_digest, result.trials);
-    return { rank, name, plan, ...(measured === undefined ? {} : { measuredSeconds: measured }) };
+    if (measured === undefined) return { rank, name, plan };
+    const first = result.trials.find(({ plan_digest }) => plan_digest === plan.plan_digest);
+    return {
+      rank,
+      name,
+      plan,
+      measuredSeconds: measured,
+      expectedSeconds: first?.expected_step_time_seconds ?? 0,
+    };
   };
   const ranked = result.plans.map((plan, at) => {
     const isBaseline = result.baseline?.plan_digest === plan.plan_digest;

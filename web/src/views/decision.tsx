@@ -31,7 +31,7 @@ function Verdict({ result, chosen }: { result: TuneResult; chosen: Alternative }
               })
             : say('verdict.measured', {
                 time: format.seconds(chosen.measuredSeconds),
-                predicted: format.seconds(estimate.step_time_seconds),
+                predicted: format.seconds(chosen.expectedSeconds ?? 0),
               })}{' '}
           {say('verdict.fit', { probability: format.probability(estimate.fit_probability_ratio) })}
         </p>
@@ -147,6 +147,12 @@ export function kindRows(alternatives: readonly Alternative[], text: Text): { ro
       label: say('measured'),
       values: of(({ measuredSeconds }) =>
         measuredSeconds === undefined ? '–' : format.seconds(measuredSeconds),
+      ),
+    },
+    {
+      label: say('trials.expected'),
+      values: of(({ expectedSeconds }) =>
+        expectedSeconds === undefined ? '–' : format.seconds(expectedSeconds),
       ),
     },
     {
@@ -299,7 +305,7 @@ function NothingFits({ infeasible }: { infeasible: Infeasible }) {
   const { format, say } = text;
   const plan = infeasible.nearest?.plan;
   return (
-    <>
+    <div class="stack">
       <section class="verdict bad" aria-labelledby="verdict">
         <h2 id="verdict">{say('verdict.nothing')}</h2>
         <p>
@@ -315,7 +321,7 @@ function NothingFits({ infeasible }: { infeasible: Infeasible }) {
         )}
       </section>
       <ServerSentences title={say('verdict.remedies')} sentences={infeasible.suggestions} />
-    </>
+    </div>
   );
 }
 

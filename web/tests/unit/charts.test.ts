@@ -44,7 +44,7 @@ describe('the time of a step', () => {
     const trials = [trial('a', 'ok', 9), trial('b', 'ok', 20)];
     const spec = intervalsSpec(alternativesOf(study([ranked('a'), slower], ranked('a'), trials), text), text);
     expect(plain(spec.sentence)).toBe(
-      'Plan 1 (baseline): 10.0 s, with four of five runs between 8.00 – 12.0 s. Plans whose bars overlap are hard to tell apart. 1 of 2 measured plans lie within their intervals.',
+      'Plan 1 (baseline): 10.0 s, with four of five runs between 8.00 – 12.0 s. Plans whose bars overlap are hard to tell apart. 2 plans were measured, and their bars show what is known now.',
     );
     expect(spec.table.rows[1]?.map((cell) => plain(cell.text))).toEqual(['Plan 2', '12.0 s', '8.00 – 12.0 s', '20.0 s']);
   });

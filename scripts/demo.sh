@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Starts a server with a filled history, and its dashboard. The history comes from real searches over
+# examples/, and, if there is PyTorch, from real trials on this machine's cores (some two minutes). It
+# is kept in build/demo, so that a second start takes a second.
+#
+#   scripts/demo.sh                      http://127.0.0.1:8080/
+#   scripts/demo.sh --http 127.0.0.1:0   any free port; further flags go to meshwrightd, too
+#   scripts/demo.sh --history-only FILE  only fills FILE, without trials; the tests use it
+#
+# MESHWRIGHT_BIN names the folder of the programs; without it, they are built.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
+
+bin=${MESHWRIGHT_BIN-}
+if [[ -z $bin ]]; then
+  scripts/setup.sh >&2
+  scripts/build.sh release meshwright meshwrightd
+  bin=build/release/bin
+fi
+
+# tune HISTORY EXAMPLE CLUSTER [FLAG...]: a search over examples/EXAMPLE whose answer is kept. That no
+# plan fits (4) is an answer, too.
+tune() {
+  local history=$1 example=examples/$2 cluster=$3 model=config.json status=0
+  shift 3
+  [[ -f $example/$model ]] || model=model.json
+  "$bin/meshwright" --db "$history" tune --model "$example/$model" \
+    --workload "$example/workload.json" --cluster "$cluster" "$@" >/dev/null || status=$?
+  [[ $status -eq 0 || $status -eq 4 ]] || return "$status"
+}
+
+# with_nodes EXAMPLE COUNT NAME: the cluster of an example with another number of nodes.
+with_nodes() {
+  sed "s/\"node_count\": [0-9]*/\"node_count\": $2/; 0,/\"name\"/s/\"name\": \"[^\"]*\"/\"name\": \"$3\"/" \
+    "examples/$1/cluster.json"
+}
+
+fill() {
+  local history=$1 folder
+  folder=$(mktemp -d)
+  tune "$history" llama2-70b examples/llama2-70b/cluster.json
+  tune "$history" deepseek-v3 examples/deepseek-v3/cluster.json
+  with_nodes llama2-70b 4 a100x32 >"$folder/a100x32.json"
+  tune "$history" llama2-70b "$folder/a100x32.json" --pareto
+  with_nodes deepseek-v3 1 h100x8 >"$folder/h100x8.json"
+  tune "$history" deepseek-v3 "$folder/h100x8.json" # nothing fits
+  rm -r "$folder"
+}
+
+if [[ ${1-} == --history-only ]]; then
+  [[ $# -eq 2 ]] || { echo "usage: scripts/demo.sh --history-only FILE" >&2; exit 2; }
+  fill "$2"
+  exit
+fi
+
+history=build/demo/history.db
+if [[ ! -f $history ]]; then
+  echo "Filling $history" >&2
+  mkdir -p build/demo
+  fill build/demo/new.db
+  if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+    echo "Measuring on this machine (some two minutes)" >&2
+    tune build/demo/new.db two-cores examples/two-cores/cluster.json \
+      --launcher local --job examples/two-cores/job.json --max-trials 4
+  fi
+  mv build/demo/new.db "$history"
+fi
+
+flags=(--db "$history" --listen "unix:$PWD/build/demo/server.sock")
+[[ " $* " == *" --http"* ]] || flags+=(--http 127.0.0.1:8080)
+exec "$bin/meshwrightd" "${flags[@]}" "$@"

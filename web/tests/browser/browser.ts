@@ -1,0 +1,68 @@
+// A page that notes everything that must not happen: errors of the console, requests to others.
+import axe from 'axe-core';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env['MESHWRIGHT_CHROMIUM'] ?? '/usr/bin/chromium',
+    args: [
+      '--no-sandbox', // the tests may run as root
+      '--disable-gpu',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+export interface Watched {
+  page: Page;
+  /** What must not happen; tests expect it to be empty. */
+  faults: string[];
+  close: () => Promise<void>;
+}
+
+export async function open(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-US', ...options });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) faults.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+  page.on('request', (request) => {
+    const target = request.url();
+    if (!target.startsWith(url) && !target.startsWith('blob:')) faults.push(`request: ${target}`);
+  });
+  return { page, faults, close: () => context.close() };
+}
+
+/** Waits until nothing is loading and every chart is drawn. */
+export async function settle(page: Page): Promise<void> {
+  await page.waitForFunction(
+    () =>
+      document.querySelector('main h1, main h2') !== null &&
+      document.querySelector('main p.quiet[role=status]') === null &&
+      [...document.querySelectorAll<HTMLElement>('.chart-canvas')].every((chart) => chart.dataset['drawn']),
+  );
+}
+
+/** Expects that axe finds nothing. The script is injected past the page's own policy. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(async () => {
+    const results = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+    });
+    return results.violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join('; ')}`,
+    );
+  });
+  expect(found).toEqual([]);
+}

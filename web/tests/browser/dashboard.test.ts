@@ -1,0 +1,206 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { expectAccessible, launch, open, settle } from './browser';
+import { root, serve, stop } from './server';
+
+const base = inject('filled');
+const bin = inject('bin');
+const folder = inject('folder');
+let browser: Browser;
+/** Ids of studies by cluster; "trials": the one that ran plans. */
+const ids: Record<string, string> = {};
+
+beforeAll(async () => {
+  browser = await launch();
+  const response = await fetch(new URL('v1/studies', base));
+  const { studies } = (await response.json()) as { studies: { id: string; cluster_name: string }[] };
+  for (const { id, cluster_name } of studies.reverse()) {
+    ids[ids[cluster_name] === undefined ? cluster_name : 'trials'] = id;
+  }
+});
+afterAll(() => browser.close());
+
+const study = (name: string, rest = '') => `#/studies/${ids[name]}${rest}`;
+const pages: [string, () => string][] = [
+  ['overview', () => '#/'],
+  ['decision', () => study('h100x2048')],
+  ['decision after trials', () => study('trials')],
+  ['nothing fits', () => study('h100x8')],
+  ['search', () => study('h100x2048', '/search')],
+  ['plans', () => study('a100x128', '/plans')],
+  ['plan', () => study('a100x128', '/plans/2')],
+  ['trials', () => study('trials', '/trials')],
+  ['no such rank', () => study('a100x128', '/plans/99')],
+  ['no such page', () => '#/nothing'],
+];
+
+describe.each([
+  ['light', 'en-US'],
+  ['dark', 'zh-CN'],
+] as const)('in the %s theme and %s', (colorScheme, locale) => {
+  it.each(pages)('the page "%s" is sound', async (_, place) => {
+    const { page, faults, close } = await open(browser, base, { colorScheme, locale });
+    await page.goto(base + place());
+    await settle(page);
+    await expectAccessible(page);
+    expect(await page.locator('main').innerText()).not.toMatch(/undefined|NaN|\[object|\{\w+\}/);
+    expect(await page.getAttribute('html', 'lang')).toBe(locale === 'en-US' ? 'en' : 'zh-CN');
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('somebody who has never seen it', () => {
+  // The click path of docs/dashboard.md.
+  it('finds the plan to launch, its flags, and why the runner-up lost', async () => {
+    const { page, faults, close } = await open(browser, base, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    await page.goto(base);
+    await page.getByRole('link', { name: 'deepseek-v3' }).last().click();
+    await page.getByRole('heading', { name: 'Launch this plan' }).waitFor();
+    await page.getByRole('link', { name: 'Show the launch flags' }).click();
+    await page.keyboard.press('Enter'); // the button to copy has the focus
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    const answer = (await (await fetch(new URL(`v1/studies/${ids['h100x2048']}`, base))).json()) as {
+      result: { plans: { exports: Record<string, string>; launches: Record<string, { command: string }> }[] };
+    };
+    const first = answer.result.plans[0];
+    expect(copied).toBe(
+      `${first?.launches['megatron-core']?.command} \\\n${first?.exports['megatron-core']?.trimEnd()}`,
+    );
+    const why = page.getByRole('figure', { name: /Why Plan 2 differs from Plan 1/ });
+    expect(await why.locator('figcaption').innerText()).toMatch(/^Plan 2 .* (than|less than) Plan 1: /);
+    await why.getByLabel('Compare with').selectOption({ label: 'Baseline' });
+    await page.getByRole('figure', { name: /Why Baseline differs/ }).waitFor();
+    expect(page.url()).toContain('against=0');
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('the overview', () => {
+  it('keeps its filters in the address', async () => {
+    const { page, close } = await open(browser, base);
+    const rows = page.locator('tbody tr');
+    await page.goto(base);
+    await rows.first().waitFor();
+    expect(await rows.count()).toBe(5);
+    await page.getByLabel('Search').fill('DEEPSEEK');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.getByLabel('Outcome').selectOption('no_feasible_plan');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(page.url()).toContain('text=DEEPSEEK');
+    await page.reload();
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await page.getByLabel('Search').inputValue()).toBe('DEEPSEEK');
+    await page.getByLabel('State').selectOption('failed');
+    await page.getByRole('link', { name: 'Show all studies' }).click();
+    await expect.poll(() => rows.count()).toBe(5);
+    await close();
+  });
+
+  it('says how to begin when nothing has been asked', async () => {
+    const empty = inject('empty');
+    const { page, faults, close } = await open(browser, empty);
+    await page.goto(empty);
+    await page.getByRole('heading', { name: 'No study has been kept yet.' }).waitFor();
+    await expectAccessible(page);
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('a chart', () => {
+  it('is a table for those who want one, from the keyboard', async () => {
+    const { page, close } = await open(browser, base);
+    await page.goto(base + study('a100x128', '/search'));
+    await settle(page);
+    await page.getByRole('button', { name: 'Show “What the rules removed” as a table' }).focus();
+    await page.keyboard.press('Enter');
+    const table = page.getByRole('table', { name: 'What the rules removed' });
+    expect(await table.getByRole('row').first().innerText()).toMatch(/Step\s+Plans\s+Share of all/);
+    await expectAccessible(page);
+    await close();
+  });
+
+  it.each([
+    ['CSV', /^step,plan_count,share_of_space_ratio\r\nspace,\d+,1\r\n/],
+    ['JSON', /^\[\n {2}\{\n {4}"step": "space"/],
+    ['SVG', /^<svg [^>]*width="960"/],
+    ['PNG', /^.PNG/],
+  ])('is saved as %s', async (form, content) => {
+    const { page, faults, close } = await open(browser, base, { acceptDownloads: true });
+    await page.goto(base + study('a100x128', '/search'));
+    await settle(page);
+    await page.getByText('Save', { exact: true }).first().click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: form, exact: true }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe(`prune-funnel.${form.toLowerCase()}`);
+    expect(readFileSync(await download.path(), 'latin1')).toMatch(content);
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('a study that runs', () => {
+  it('is followed live, also across a restart of the server', async () => {
+    const history = join(folder, 'live.db');
+    const socket = `unix:${join(folder, 'live.sock')}`;
+    const start = (http: string) => serve(bin, 'meshwrightd', ['--db', history, '--listen', socket, '--http', http]);
+    let server = await start('127.0.0.1:0');
+    const example = join(root, 'examples/llama2-70b');
+    execFileSync(join(bin, 'meshwright'), [
+      '--server', socket, 'study', 'create', '--study-id', 'live', '--model', join(example, 'config.json'),
+      '--workload', join(example, 'workload.json'), '--cluster', join(example, 'cluster.json'),
+      '--strategy', 'mcmc', '--evaluations', '100000000',
+    ]);
+    const { page, close } = await open(browser, server.url);
+    await page.goto(`${server.url}#/studies/live`);
+    await page.getByText('live', { exact: true }).waitFor();
+    const events = page.locator('.events li');
+    await expect.poll(() => events.count(), { timeout: 30_000 }).toBeGreaterThan(3);
+    const before = await events.count();
+
+    const { host } = new URL(server.url);
+    await stop(server.process);
+    await page.getByText('connection lost, trying again').waitFor();
+    server = await start(host);
+    await page.getByText('live', { exact: true }).waitFor({ timeout: 30_000 });
+    await expect.poll(() => events.count(), { timeout: 30_000 }).toBeGreaterThan(before);
+    // No event twice: every state that was passed stands once for each time that it was entered.
+    const states = await page.getByText('The study is now: queued').count();
+    expect(states).toBe(1);
+    expect(await page.getByText('The study is now: interrupted').count()).toBe(1);
+
+    execFileSync(join(bin, 'meshwright'), ['--server', socket, 'study', 'cancel', 'live']);
+    await page.getByText('the study has ended').waitFor({ timeout: 30_000 });
+    await expect.poll(() => page.locator('.study-head .badge').innerText()).toBe('cancelled');
+    await close();
+    await stop(server.process);
+  });
+});
+
+describe('a server that is gone', () => {
+  it('is said so, and asked again on demand', async () => {
+    const server = await serve(bin, 'meshwright', [
+      '--db', join(folder, 'history.db'), 'dashboard', '--http', '127.0.0.1:0',
+    ]);
+    const { page, close } = await open(browser, server.url);
+    await page.goto(server.url);
+    await page.locator('tbody tr').first().waitFor();
+    await stop(server.process);
+    await page.getByLabel('State').selectOption('failed');
+    await page.getByRole('alert').getByText('The server does not answer.').waitFor();
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
+    await expectAccessible(page);
+    await close();
+  });
+});

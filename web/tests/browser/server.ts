@@ -1,0 +1,97 @@
+// Fills a history with real searches, and serves it. Needs the programs (MESHWRIGHT_BIN names their
+// folder; build/release/bin) and Chromium (MESHWRIGHT_CHROMIUM; /usr/bin/chromium).
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { TestProject } from 'vitest/node';
+
+export const root = fileURLToPath(new URL('../../..', import.meta.url));
+const bin = resolve(process.env['MESHWRIGHT_BIN'] ?? join(root, 'build/release/bin'));
+let folder = '';
+const children: ChildProcess[] = [];
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    filled: string;
+    empty: string;
+    bin: string;
+    folder: string;
+  }
+}
+
+/** Starts a program; returns its address once it says "dashboard at ...". */
+export function serve(programs: string, name: string, args: string[]): Promise<{ url: string; process: ChildProcess }> {
+  const process = spawn(join(programs, name), args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  return new Promise((done, failed) => {
+    let said = '';
+    process.stdout?.on('data', (part: Buffer) => {
+      said += part.toString();
+      const url = /dashboard at (\S+)/.exec(said)?.[1];
+      if (url) done({ url, process });
+    });
+    process.on('exit', (code) => failed(new Error(`${name} ended with ${code}: ${said}`)));
+  });
+}
+
+/** Ends a program and waits for its end. */
+export async function stop(process: ChildProcess): Promise<void> {
+  if (process.exitCode !== null) return;
+  const ended = new Promise((done) => process.once('exit', done));
+  process.kill('SIGTERM');
+  await ended;
+}
+
+function meshwright(history: string, ...args: string[]): string {
+  return execFileSync(join(bin, 'meshwright'), ['--db', history, ...args], { encoding: 'utf8' });
+}
+
+/** Replays the plans of the first study as trials, of which the second runs out of memory. */
+function addTrials(history: string): void {
+  const { studies } = JSON.parse(meshwright(history, 'study', 'list', '--output', 'json')) as {
+    studies: { id: string; cluster_name: string }[];
+  };
+  const id = studies.find(({ cluster_name }) => cluster_name === 'a100x128')?.id ?? '';
+  const { plans } = JSON.parse(meshwright(history, 'study', 'plans', id, '--output', 'json')) as {
+    plans: { plan: object; estimate: { step_time_seconds: number } }[];
+  };
+  const rows = plans.map(({ plan, estimate }, at) =>
+    at === 1
+      ? { plan, outcome: 'oom' }
+      : { plan, outcome: 'ok', step_time_seconds: estimate.step_time_seconds * (1 + at / 100) },
+  );
+  const file = join(folder, 'replay.jsonl');
+  writeFileSync(file, rows.map((row) => JSON.stringify(row) + '\n').join(''));
+  const example = join(root, 'examples/llama2-70b');
+  meshwright(
+    history, 'tune', '--model', join(example, 'config.json'), '--workload', join(example, 'workload.json'),
+    '--cluster', join(example, 'cluster.json'), '--launcher', 'replay', '--replay', file, '--max-trials', '4',
+  );
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  folder = mkdtempSync(join(tmpdir(), 'mw-web-'));
+  const history = join(folder, 'history.db');
+  execFileSync(join(root, 'scripts/demo.sh'), ['--history-only', history], {
+    env: { ...process.env, MESHWRIGHT_BIN: bin },
+    stdio: 'inherit',
+  });
+  addTrials(history);
+  const filled = await serve(bin, 'meshwrightd', [
+    '--db', history, '--listen', `unix:${join(folder, 'server.sock')}`, '--http', '127.0.0.1:0',
+  ]);
+  // The command on a local history, which is not there yet.
+  const empty = await serve(bin, 'meshwright', [
+    '--db', join(folder, 'none.db'), 'dashboard', '--http', '127.0.0.1:0',
+  ]);
+  children.push(filled.process, empty.process);
+  project.provide('filled', filled.url);
+  project.provide('empty', empty.url);
+  project.provide('bin', bin);
+  project.provide('folder', folder);
+  return async () => {
+    await Promise.all(children.map(stop));
+    rmSync(folder, { recursive: true });
+  };
+}
