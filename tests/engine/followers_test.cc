@@ -89,6 +89,20 @@ TEST_F(FollowersTest, EachBeginsWhereItWantsAndGetsNothingTwice) {
   EXPECT_THAT(future, ElementsAre(6));
 }
 
+TEST_F(FollowersTest, AllStudiesAreReadIfOthersWriteTheStore) {
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> second;
+  ASSERT_TRUE(followers_.Add("a", 1, Into(first)).ok());
+  ASSERT_TRUE(followers_.Add("b", 1, Into(second)).ok());
+  ASSERT_TRUE(recorder_.FinishStudy({.study_id = "a"}).ok());
+  const EventRecord event = {.study_id = "b", .kind = kProgressEventKind};
+  ASSERT_TRUE(recorder_.AppendEvents({&event, 1}).ok());
+  followers_.PublishAll();
+  followers_.PublishAll();
+  EXPECT_THAT(first, ElementsAre(2, 0));
+  EXPECT_THAT(second, ElementsAre(2));
+}
+
 TEST_F(FollowersTest, TheEndOfTheStudyEndsAllOnce) {
   std::vector<std::int64_t> first;
   std::vector<std::int64_t> second;

@@ -25,7 +25,7 @@ function Bar(props: {
 }) {
   const text = useText();
   return (
-    <header class="bar">
+    <header class="topbar">
       <a class="brand" href={linkTo([])}>
         <svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true">
           <rect width="32" height="32" rx="7" class="logo-ground" />
@@ -34,7 +34,7 @@ function Bar(props: {
         </svg>
         Meshwright
       </a>
-      <div class="bar-tools">
+      <div class="topbar-tools">
         <label>
           <span class="hidden">{text.say('language')}</span>
           <select

@@ -41,11 +41,13 @@ function Verdict({ result, chosen }: { result: TuneResult; chosen: Alternative }
           {result.reason}
         </p>
       )}
-      <p class="links">
-        <a href="#launch" onClick={scrollToLaunch}>
-          {say('verdict.toFlags')}
-        </a>
-      </p>
+      {Object.keys(chosen.plan.exports).length > 0 && (
+        <p class="links">
+          <a href="#launch" onClick={scrollToLaunch}>
+            {say('verdict.toFlags')}
+          </a>
+        </p>
+      )}
     </section>
   );
 }
