@@ -76,6 +76,9 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
                   </a>
                 ))}
             </nav>
+            {tab !== 'decision' && path[1] === undefined && (
+              <h2 class="hidden">{text.say(`tab.${tab}`)}</h2>
+            )}
             {tab === 'decision' && <Decision study={study} place={place} />}
             {tab === 'search' && <Search study={study} onEnd={reading.again} />}
             {tab === 'plans' && path[1] === undefined && <Plans id={id} />}

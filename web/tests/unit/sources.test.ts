@@ -14,3 +14,12 @@ it('every source is in the list that CMake builds the pages from', () => {
   const beside = ['index.html', 'package.json', 'tsconfig.json', 'vite.config.ts'];
   expect([...listed].sort()).toEqual([...sources, ...beside].sort());
 });
+
+it('every address of the API has its line in the documentation', () => {
+  const code = readFileSync('../server/http/read_api.cc', 'utf8');
+  const addresses = [...code.matchAll(/"(\/v1\/[^"]+)"/g)].map((match) => match[1] ?? '');
+  expect(addresses.length).toBeGreaterThanOrEqual(15);
+  const page = readFileSync('../docs/http.md', 'utf8');
+  const lines = [...page.matchAll(/^\| `(\/v1\/[^`]+)` \|/gm)].map((match) => match[1] ?? '');
+  expect(lines.sort()).toEqual(addresses.sort());
+});
