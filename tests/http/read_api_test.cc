@@ -111,13 +111,13 @@ TEST_F(ReadApiTest, MistakesAreNamedAsTheCommandLineDoes) {
   const HttpResponse bad = Get("/v1/studies", "page_size=x&filter.state=gone&nothing=1");
   EXPECT_EQ(bad.status, 400);
   EXPECT_EQ(bad.content_type, "application/json");
-  EXPECT_THAT(bad.body, HasSubstr(R"("field":"page_size","description":"'x'; must be a whole)"));
-  EXPECT_THAT(bad.body, HasSubstr(R"("field":"nothing")"));
+  EXPECT_THAT(bad.body, HasSubstr(R"("field": "page_size", "description": "'x'; must be a whole)"));
+  EXPECT_THAT(bad.body, HasSubstr(R"("field": "nothing")"));
   EXPECT_THAT(Get("/v1/studies", "filter.state=gone").body, HasSubstr("filter.state"));
 
   const HttpResponse absent = Get("/v1/studies/none");
   EXPECT_EQ(absent.status, 404);
-  EXPECT_THAT(absent.body, HasSubstr(R"("reason":"UNKNOWN_STUDY")"));
+  EXPECT_THAT(absent.body, HasSubstr(R"("reason": "UNKNOWN_STUDY")"));
   EXPECT_EQ(Get("/v1/nothing").status, 404);
   EXPECT_EQ(Get("/v1/studies/a/").status, 404);
   EXPECT_EQ(Get("/v1/studies/%zz").status, 400);
@@ -125,17 +125,17 @@ TEST_F(ReadApiTest, MistakesAreNamedAsTheCommandLineDoes) {
 }
 
 TEST_F(ReadApiTest, EveryAddressAnswersWithItsMessage) {
-  EXPECT_THAT(Get("/v1/studies/a").body, HasSubstr(R"("error_message":"why")"));
-  EXPECT_THAT(Get("/v1/studies/a/plans").body, HasSubstr(R"({"plans":[])"));
-  EXPECT_THAT(Get("/v1/studies/a/trials").body, HasSubstr(R"({"trials":[])"));
-  EXPECT_THAT(Get("/v1/studies/a/attempts").body, HasSubstr(R"({"attempts":[])"));
-  EXPECT_THAT(Get("/v1/jobReports").body, HasSubstr(R"({"reports":[])"));
-  EXPECT_THAT(Get("/v1/measurements").body, HasSubstr(R"({"measurements":[])"));
-  EXPECT_THAT(Get("/v1/calibrations").body, HasSubstr(R"({"calibrations":[])"));
-  EXPECT_THAT(Get("/v1/costModels").body, HasSubstr(R"({"cost_models":[])"));
-  EXPECT_THAT(Get("/v1/server").body, HasSubstr(R"("store_schema_version":7)"));
+  EXPECT_THAT(Get("/v1/studies/a").body, HasSubstr(R"("error_message": "why")"));
+  EXPECT_THAT(Get("/v1/studies/a/plans").body, HasSubstr(R"({"plans": [])"));
+  EXPECT_THAT(Get("/v1/studies/a/trials").body, HasSubstr(R"({"trials": [])"));
+  EXPECT_THAT(Get("/v1/studies/a/attempts").body, HasSubstr(R"({"attempts": [])"));
+  EXPECT_THAT(Get("/v1/jobReports").body, HasSubstr(R"({"reports": [])"));
+  EXPECT_THAT(Get("/v1/measurements").body, HasSubstr(R"({"measurements": [])"));
+  EXPECT_THAT(Get("/v1/calibrations").body, HasSubstr(R"({"calibrations": [])"));
+  EXPECT_THAT(Get("/v1/costModels").body, HasSubstr(R"({"cost_models": [])"));
+  EXPECT_THAT(Get("/v1/server").body, HasSubstr(R"("store_schema_version": 7)"));
   EXPECT_THAT(Get("/v1/chips").body, HasSubstr("nvidia-a100-sxm4-80gb"));
-  EXPECT_THAT(Get("/v1/chips/nvidia-a100-sxm4-80gb").body, HasSubstr(R"("figures":[{)"));
+  EXPECT_THAT(Get("/v1/chips/nvidia-a100-sxm4-80gb").body, HasSubstr(R"("figures": [{)"));
   EXPECT_EQ(Get("/v1/chips/none").status, 404);
   EXPECT_EQ(Get("/v1/measurements/none").status, 404);
   EXPECT_EQ(Get("/v1/calibrations/none").status, 404);
@@ -150,9 +150,9 @@ TEST_F(ReadApiTest, EventsAreReplayedFollowedAndEnded) {
   auto reader = std::make_shared<Collected>();
   over.open_events(reader);
   ASSERT_EQ(reader->events.size(), 3U);
-  EXPECT_THAT(reader->events[0], HasSubstr("id: 1\ndata: {\"revision\":1,"));
-  EXPECT_THAT(reader->events[0], HasSubstr(R"("state":"queued")"));
-  EXPECT_THAT(reader->events[1], HasSubstr(R"("state":"failed")"));
+  EXPECT_THAT(reader->events[0], HasSubstr("id: 1\ndata: {\"revision\": 1,"));
+  EXPECT_THAT(reader->events[0], HasSubstr(R"("state": "queued")"));
+  EXPECT_THAT(reader->events[1], HasSubstr(R"("state": "failed")"));
   EXPECT_EQ(reader->events[2], "event: end\ndata: {}\n\n");
   EXPECT_TRUE(reader->has_ended);
 

@@ -83,10 +83,13 @@ export interface ProgressPoint {
   considered: number;
 }
 
-/** Returns the best step time against the time since the first event, where one was known. */
+/**
+ * Returns the best step time against the time since the first event: whenever it changed, and last.
+ * A search tells its progress several times a second for days.
+ */
 export function progressPoints(events: readonly WatchStudyResponse[]): ProgressPoint[] {
   const start = events[0] ? Date.parse(events[0].time) : 0;
-  return events.flatMap(({ time, progress }) =>
+  const all = events.flatMap(({ time, progress }) =>
     progress && progress.best_step_time_seconds > 0
       ? [
           {
@@ -96,6 +99,9 @@ export function progressPoints(events: readonly WatchStudyResponse[]): ProgressP
           },
         ]
       : [],
+  );
+  return all.filter(
+    ({ bestSeconds }, at) => at === all.length - 1 || bestSeconds !== all[at - 1]?.bestSeconds,
   );
 }
 
@@ -130,13 +136,15 @@ export function progressSpec(events: readonly WatchStudyResponse[], text: Text):
       ]),
     },
     option: (palette) => ({
-      grid: { left: 8, right: 24, top: 16, bottom: 40, containLabel: true },
+      grid: { left: 8, right: 24, top: 16, bottom: 28, containLabel: true },
       tooltip: tooltipOf(
         palette,
         (item: { value: [number, number] }) =>
           `${format.duration(item.value[0])}: ${format.seconds(item.value[1])}`,
       ),
-      xAxis: valueAxis(palette, say('progress.after'), (value) => format.duration(value)),
+      xAxis: valueAxis(palette, say('progress.after'), (value) =>
+        value < 60 ? format.axisSeconds(value) : format.duration(value),
+      ),
       yAxis: { ...valueAxis(palette, '', (value) => format.axisSeconds(value)), scale: true },
       series: [
         {

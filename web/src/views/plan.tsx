@@ -25,21 +25,21 @@ export function PlanPage({ study, rank }: { study: GetStudyResponse; rank: strin
   const isRank = Number.isInteger(number) && number >= 0;
   const answered = isRank ? inAnswer(study, number) : undefined;
   const reading = useRead(`plan ${id} ${rank} ${answered !== undefined}`, async (signal) => {
-    if (answered || !isRank) return answered;
+    if (answered || !isRank) return { found: answered };
     // Plans are listed in the order of their ranks, the baseline (0) first.
     const page = await api.plans(id, { page_size: Math.min(number + 1, 1000) }, signal);
-    return page.plans.find((plan) => plan.rank === number);
+    return { found: page.plans.find((plan) => plan.rank === number) };
   });
   return (
     <Shown reading={reading}>
-      {(ranked) =>
-        ranked ? (
-          <Detail study={study} ranked={ranked} rank={number} />
+      {({ found }) =>
+        found ? (
+          <Detail study={study} ranked={found} rank={number} />
         ) : (
-          <p class="card empty">
-            {text.say('plan.unknown', { rank })}{' '}
+          <div class="card empty">
+            <h2>{text.say('plan.unknown', { rank })}</h2>
             <a href={linkTo(['studies', id, 'plans'])}>{text.say('tab.plans')}</a>
-          </p>
+          </div>
         )
       }
     </Shown>

@@ -78,13 +78,13 @@ export function Search({ study, onEnd }: { study: GetStudyResponse; onEnd: () =>
         {events.length === 0 ? (
           <p class="quiet">{say('events.none')}</p>
         ) : (
-          <ol class="events" reversed>
+          <ol class="events" reversed tabIndex={0} aria-label={say('events.title')}>
             {events
               .filter(({ kind }) => kind !== 'heartbeat')
               .slice(-eventLimit)
               .reverse()
               .map((event) => (
-                <li key={event.revision}>
+                <li key={event.revision} value={event.revision}>
                   <time dateTime={event.time}>{format.time(event.time)}</time>
                   <span>{eventText(event, text)}</span>
                 </li>

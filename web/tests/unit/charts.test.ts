@@ -135,12 +135,13 @@ describe('a search', () => {
     );
   });
   it('has a best so far once a plan fits', () => {
-    const events = [event(1, 5, 0), event(2, 6, 20), event(3, 8, 15)];
+    const events = [event(1, 5, 0), event(2, 6, 20), event(3, 7, 20), event(4, 8, 15), event(5, 9, 15)];
     expect(progressPoints(events)).toEqual([
       { seconds: 1, bestSeconds: 20, considered: 20 },
-      { seconds: 3, bestSeconds: 15, considered: 30 },
+      { seconds: 3, bestSeconds: 15, considered: 40 },
+      { seconds: 4, bestSeconds: 15, considered: 50 }, // how long it has been so
     ]);
-    expect(plain(progressSpec(events, text).sentence)).toBe('The best fell from 20.0 s to 15.0 s within 3.00 s.');
+    expect(plain(progressSpec(events, text).sentence)).toBe('The best fell from 20.0 s to 15.0 s within 4.00 s.');
     expect(progressSpec([], text).sentence).toBe('No plan that fits was found yet.');
   });
   it('tells its events', () => {
