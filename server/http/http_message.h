@@ -11,10 +11,10 @@ namespace meshwright {
 
 // A request as far as the handlers know it. None has a body.
 struct HttpRequest {
-  std::string method = "GET";  // GET and HEAD get here with other methods, which handlers refuse
-  std::string path = "/";      // as sent: percent-encoded, without the query
-  std::string query = {};      // what follows '?'
-  std::string host = {};       // the Host field
+  std::string method = "GET";              // any; the handler refuses those that change things
+  std::string path = "/";                  // as sent: percent-encoded, without the query
+  std::string query = {};                  // what follows '?'
+  std::string host = {};                   // the Host field
   std::optional<std::string> origin = {};  // the Origin field
   std::string if_none_match = {};
   std::string last_event_id = {};  // the last event that a browser has seen
