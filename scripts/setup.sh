@@ -11,7 +11,7 @@ build_packages=(
   cmake                    # 3.25: configure presets
   ninja-build              # runs the build
   ccache                   # a second build of the same source costs nothing
-  pkg-config               # used by gRPC's CMake files to find c-ares and re2
+  pkg-config               # finds libyaml and libseccomp; gRPC's CMake files find c-ares and re2 by it
   git                      # which files changed (scripts/lint.sh)
   libabsl-dev              # absl::Status
   libfmt-dev               # messages
@@ -19,6 +19,7 @@ build_packages=(
   libeigen3-dev            # small linear algebra: what runs have taught
   libnlopt-dev             # fits of chips' constants to microbenchmarks
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
+  libyaml-dev              # YAML of training frameworks
   libsqlite3-dev           # the history
   libssl-dev               # checksums of exported history
   libseccomp-dev           # forbids system calls to vendors' models

@@ -49,6 +49,9 @@ constexpr FolderRule kFolders[] = {
     // One study from question to answer.
     {.path = "server/tuner/question", .may_use = "search_space/ vendor_models estimator/"},
     {.path = "server/tuner/export", .may_use = "search_space/ estimator/ server/tuner/question"},
+    {.path = "server/tuner/import/text", .may_use = "search_space/base server/tuner/question"},
+    {.path = "server/tuner/import",
+     .may_use = "search_space/ server/tuner/question server/tuner/export server/tuner/import/text"},
     {.path = "server/tuner/learning",
      .may_use = "search_space/ estimator/ pruner/rules server/tuner/question"},
     {.path = "server/tuner/search",
@@ -167,6 +170,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "nlohmann/", .folders = kJson, .sources_only = true},
     {.prefix = "Eigen/", .folders = "estimator/", .sources_only = true},
     {.prefix = "nlopt.h", .folders = "estimator/fit", .sources_only = true},
+    {.prefix = "yaml.h", .folders = "server/tuner/import/text", .sources_only = true},
     {.prefix = "sqlite3.h", .folders = "recorder", .sources_only = true},
     {.prefix = "openssl/", .folders = "search_space/digest", .sources_only = true},
     {.prefix = "seccomp.h", .folders = "server/plugins/host", .sources_only = true},

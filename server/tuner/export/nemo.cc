@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/export/plan_words.h"
+#include "server/tuner/export/recipe_fields.h"
 #include "server/tuner/export/refusals.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
@@ -25,94 +25,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A flag of Megatron-LM and the field of a configuration that stands for it. A path beginning with
-// "model." is of the model, "ddp." of DistributedDataParallelConfig, and so on.
-struct Field {
-  std::string_view flag = {};
-  std::string_view bridge = {};  // path in a ConfigContainer of Megatron-Bridge
-  std::string_view nemo = {};    // path in a recipe of NeMo 2; empty: there is none
-  std::string_view source = {};  // the field of the question that asks for it, if NeMo has none
-};
-
-constexpr std::array kFields = {
-    Field{"--tensor-model-parallel-size", "model.tensor_model_parallel_size",
-          "trainer.strategy.tensor_model_parallel_size"},
-    Field{"--sequence-parallel", "model.sequence_parallel", "trainer.strategy.sequence_parallel"},
-    Field{"--pipeline-model-parallel-size", "model.pipeline_model_parallel_size",
-          "trainer.strategy.pipeline_model_parallel_size"},
-    Field{"--num-virtual-stages-per-pipeline-rank", "model.virtual_pipeline_model_parallel_size",
-          "trainer.strategy.virtual_pipeline_model_parallel_size"},
-    Field{"--decoder-first-pipeline-num-layers", "model.num_layers_in_first_pipeline_stage",
-          "trainer.strategy.num_layers_in_first_pipeline_stage"},
-    Field{"--decoder-last-pipeline-num-layers", "model.num_layers_in_last_pipeline_stage",
-          "trainer.strategy.num_layers_in_last_pipeline_stage"},
-    Field{"--account-for-embedding-in-pipeline-split",
-          "model.account_for_embedding_in_pipeline_split",
-          "trainer.strategy.account_for_embedding_in_pipeline_split"},
-    Field{"--account-for-loss-in-pipeline-split", "model.account_for_loss_in_pipeline_split",
-          "trainer.strategy.account_for_loss_in_pipeline_split"},
-    Field{"--pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout",
-          "trainer.strategy.pipeline_model_parallel_layout"},
-    // A switch that is off: SettingOf.
-    Field{"--no-overlap-p2p-communication", "model.overlap_p2p_comm",
-          "model.config.overlap_p2p_comm"},
-    Field{"--context-parallel-size", "model.context_parallel_size",
-          "trainer.strategy.context_parallel_size"},
-    Field{"--cp-comm-type", "model.cp_comm_type", "model.config.cp_comm_type"},
-    Field{"--hierarchical-context-parallel-sizes", "model.hierarchical_context_parallel_sizes", "",
-          "plan.context_parallel_kind"},
-    Field{"--expert-model-parallel-size", "model.expert_model_parallel_size",
-          "trainer.strategy.expert_model_parallel_size"},
-    Field{"--expert-tensor-parallel-size", "model.expert_tensor_parallel_size",
-          "trainer.strategy.expert_tensor_parallel_size"},
-    Field{"--moe-token-dispatcher-type", "model.moe_token_dispatcher_type",
-          "model.config.moe_token_dispatcher_type"},
-    Field{"--micro-batch-size", "train.micro_batch_size", "data.micro_batch_size"},
-    Field{"--global-batch-size", "train.global_batch_size", "data.global_batch_size"},
-    Field{"--use-distributed-optimizer", "ddp.use_distributed_optimizer",
-          "trainer.strategy.ddp.use_distributed_optimizer"},
-    Field{"--use-megatron-fsdp", "ddp.use_megatron_fsdp", "", "plan.zero_stage"},
-    Field{"--data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy", "",
-          "plan.zero_stage"},
-    Field{"--ckpt-format", "checkpoint.ckpt_format", "", "plan.zero_stage"},
-    Field{"--num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances",
-          "trainer.strategy.num_distributed_optimizer_instances"},
-    Field{"--overlap-grad-reduce", "ddp.overlap_grad_reduce",
-          "trainer.strategy.ddp.overlap_grad_reduce"},
-    Field{"--overlap-param-gather", "ddp.overlap_param_gather",
-          "trainer.strategy.ddp.overlap_param_gather"},
-    Field{"--tp-comm-overlap", "comm_overlap.tp_comm_overlap", "",
-          "workload.overlap.tensor_parallel"},
-    Field{"--use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping",
-          "trainer.strategy.use_tp_pp_dp_mapping"},
-    Field{"--optimizer-cpu-offload", "optimizer.optimizer_cpu_offload",
-          "optim.config.optimizer_cpu_offload"},
-    Field{"--optimizer-offload-fraction", "optimizer.optimizer_offload_fraction",
-          "optim.config.optimizer_offload_fraction"},
-    Field{"--use-precision-aware-optimizer", "optimizer.use_precision_aware_optimizer",
-          "optim.config.use_precision_aware_optimizer"},
-    Field{"--recompute-granularity", "model.recompute_granularity",
-          "model.config.recompute_granularity"},
-    Field{"--recompute-method", "model.recompute_method", "model.config.recompute_method"},
-    Field{"--recompute-num-layers", "model.recompute_num_layers",
-          "model.config.recompute_num_layers"},
-    Field{"--recompute-modules", "model.recompute_modules", "model.config.recompute_modules"},
-    Field{"--seq-length", "model.seq_length", "data.seq_length"},
-    Field{"--attention-backend", "model.attention_backend", "model.config.attention_backend"},
-    Field{"--cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion",
-          "model.config.cross_entropy_loss_fusion"},
-    Field{"--attention-dropout", "model.attention_dropout", "model.config.attention_dropout"},
-    Field{"--hidden-dropout", "model.hidden_dropout", "model.config.hidden_dropout"},
-};
-
 // Returns the value of the field that asks for a flag.
 std::string AskedValue(std::string_view source, const ParallelPlan& plan) {
   constexpr std::string_view kPlan = "plan.";
   return source.starts_with(kPlan) ? PlanValue(plan, source.substr(kPlan.size())) : "true";
 }
 
-const Field* FindField(std::string_view flag) {
-  for (const Field& field : kFields) {
+const RecipeField* FindField(std::string_view flag) {
+  for (const RecipeField& field : kRecipeFields) {
     if (field.flag == flag) return &field;
   }
   return nullptr;
@@ -205,7 +125,7 @@ LaunchConfig ExportMegatronBridge(const Problem& problem, const ParallelPlan& pl
   CheckOptimizer(problem.workload, refusals);
   for (const Flag& flag : flags.flags()) {
     if (IsOfMixedPrecision(flag.name)) continue;
-    const Field* field = FindField(flag.name);
+    const RecipeField* field = FindField(flag.name);
     if (field == nullptr) {
       refusals.Refuse("plan",
                       fmt::format("needs {}; Megatron-Bridge has no field for it here", flag.name));
@@ -243,7 +163,7 @@ LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusa
   CheckOptimizer(problem.workload, refusals);
   for (const Flag& flag : flags.flags()) {
     if (IsOfMixedPrecision(flag.name)) continue;
-    const Field* field = FindField(flag.name);
+    const RecipeField* field = FindField(flag.name);
     if (field == nullptr || field->nemo.empty()) {
       const std::string_view source = field == nullptr ? "plan" : field->source;
       refusals.Refuse(source, fmt::format("{}; NeMo's recipes have no field for {}",

@@ -1,0 +1,142 @@
+#include "server/tuner/import/import.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "search_space/base/status.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/import/job_size.h"
+#include "server/tuner/import/job_source.h"
+#include "server/tuner/import/readers.h"
+#include "server/tuner/import/setting_reader.h"
+
+namespace meshwright {
+namespace {
+
+struct Reader {
+  std::string_view framework = {};
+  void (*read)(SettingReader&, const ReaderContext&, ImportedJob&) = nullptr;
+};
+
+// Each framework that has a form of its own has a row here.
+constexpr std::array kReaders = {
+    Reader{"torchtitan", ReadTorchtitan}, Reader{"deepspeed", ReadDeepSpeed},
+    Reader{"pytorch-fsdp", ReadAccelerate}, Reader{"maxtext", ReadMaxText},
+    Reader{"nanotron", ReadNanotron},       Reader{"paddle", ReadPaddle}};
+
+void Read(std::string_view framework, SettingReader& settings, const ReaderContext& context,
+          ImportedJob& job) {
+  const auto found = std::ranges::find(kReaders, framework, &Reader::framework);
+  (found == kReaders.end() ? ReadMegatron : found->read)(settings, context, job);
+}
+
+// The batch sizes of a DeepSpeed file must be those of Megatron's arguments, and its stage of ZeRO
+// is the one that counts.
+void ReadDeepSpeedBeside(std::vector<Setting> file, SettingReader& flags, ImportedJob& job,
+                         std::vector<UnusedKey>& unused) {
+  SettingReader settings(std::move(file));
+  const auto agree = [&](std::string_view key, std::string_view flag, std::optional<int> own) {
+    const auto value = settings.Int(key);
+    if (!value.has_value() || !own.has_value() || *value == *own) return;
+    flags.Refuse(flag, fmt::format("{}; {} of the DeepSpeed file is {}", *own, key, *value));
+  };
+  agree("train_batch_size", "global-batch-size", job.workload.global_batch_size);
+  agree("train_micro_batch_size_per_gpu", "micro-batch-size", job.plan.micro_batch_size);
+  settings.Int("gradient_accumulation_steps");
+  const auto stage = settings.Int("zero_optimization.stage");
+  if (stage.has_value()) job.plan.zero_stage = *stage;
+  const auto overlaps = settings.Bool("zero_optimization.overlap_comm");
+  if (overlaps.has_value()) job.workload.overlap.gradient_reduce = *overlaps;
+  for (const FieldViolation& violation : settings.violations()) {
+    flags.Refuse(violation.field, violation.description);
+  }
+  for (UnusedKey& key : settings.TakeRest(OtherKeysOf("deepspeed"))) {
+    unused.push_back(std::move(key));
+  }
+  for (const std::string& note : settings.notes()) flags.Note(note);
+}
+
+// FlagScale's plans over several kinds of devices.
+void RefuseMixedDevices(SettingReader& settings) {
+  if (settings.Has("enable-hetero") && settings.Switch("enable-hetero")) {
+    settings.Refuse("enable-hetero",
+                    "true; meshes of several kinds of devices are not read, write the stages of "
+                    "such a plan in Meshwright's own JSON");
+    return;
+  }
+  settings.Extract([](const Setting& setting) {
+    return setting.key.starts_with("hetero-") || setting.key == "enable-hetero";
+  });
+}
+
+// Returns the devices of the job: those that it states, or else those of the cluster.
+std::optional<int> DevicesOf(const ImportRequest& request, const JobProcesses& processes,
+                             std::vector<FieldViolation>& violations, ImportedJob& job) {
+  job.devices = processes.Count();
+  if (!job.devices.has_value()) {
+    if (!processes.unresolved.empty() && request.devices.has_value()) {
+      job.notes.push_back(
+          fmt::format("the number of processes depends on {}; read as the {} devices of the cluster",
+                      processes.unresolved, *request.devices));
+    }
+    return request.devices;
+  }
+  if (request.devices.has_value() && *request.devices != *job.devices) {
+    violations.push_back(
+        {.field = "devices",
+         .description = fmt::format("{} processes, and {} devices in the cluster; change the "
+                                    "script's variables with --set, or state its own cluster",
+                                    *job.devices, *request.devices)});
+    return std::nullopt;
+  }
+  return job.devices;
+}
+
+absl::Status Mistakes(std::vector<FieldViolation> violations) {
+  for (FieldViolation& violation : violations) violation.field = "from." + violation.field;
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
+}  // namespace
+
+bool LooksLikeOwnJson(std::string_view text) {
+  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false, true);
+  if (!json.is_object()) return false;
+  constexpr std::array<std::string_view, 6> kForeign = {
+      "train_batch_size",       "train_micro_batch_size_per_gpu", "zero_optimization",
+      "tensor_parallel_degree", "per_device_train_batch_size",    "model_name_or_path"};
+  return std::ranges::none_of(kForeign, [&](std::string_view key) { return json.contains(key); });
+}
+
+absl::StatusOr<ImportedJob> ImportJob(const ImportRequest& request) {
+  ASSIGN_OR_RETURN(JobSource source, GatherJob(request));
+  ImportedJob job;
+  job.workload.framework_name = source.framework;
+  job.notes = std::move(source.notes);
+  std::vector<FieldViolation> violations;
+  SettingReader launcher(std::move(source.launcher));
+  const JobProcesses processes = TakeProcesses(launcher, source.batch);
+  const ReaderContext context = {.model = request.model,
+                                 .devices = DevicesOf(request, processes, violations, job),
+                                 .global_batch_size = request.global_batch_size};
+  SettingReader settings(std::move(source.settings));
+  RefuseMixedDevices(settings);
+  if (settings.violations().empty()) Read(source.framework, settings, context, job);
+  if (!source.deepspeed.empty()) {
+    ReadDeepSpeedBeside(std::move(source.deepspeed), settings, job, job.unused);
+  }
+  std::ranges::copy(settings.violations(), std::back_inserter(violations));
+  RETURN_IF_ERROR(Mistakes(std::move(violations)));
+  std::ranges::move(settings.TakeRest(OtherKeysOf(source.framework)),
+                    std::back_inserter(job.unused));
+  std::ranges::copy(settings.notes(), std::back_inserter(job.notes));
+  return job;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/readers.h"
+#include "server/tuner/import/setting_reader.h"
+
+namespace meshwright {
+namespace {
+
+constexpr std::pair<std::string_view, NormKind> kNormWords[] = {
+    {"LayerNorm", NormKind::kLayernorm}, {"layernorm", NormKind::kLayernorm},
+    {"RMSNorm", NormKind::kRmsnorm},     {"rmsnorm", NormKind::kRmsnorm}};
+constexpr std::pair<std::string_view, MlpKind> kGluWords[] = {{"swiglu", MlpKind::kSwiglu},
+                                                              {"geglu", MlpKind::kGeglu}};
+
+// The default of validate_args in Megatron-LM, and of FlagScale if there is a multiple.
+int UsualFfn(SettingReader& settings, const ModelSpec& model) {
+  const auto multiple = settings.Int("multiple-of");
+  const auto multiplier = settings.Number("hidden-dim-multiplier");
+  if (model.mlp != MlpKind::kSwiglu) return 4 * model.hidden_size;
+  const int two_thirds = static_cast<int>(4.0 * model.hidden_size * 2 / 3);
+  if (!multiple.has_value() || *multiple < 1) return two_thirds / 64 * 64;
+  const int scaled = static_cast<int>(two_thirds * multiplier.value_or(1.0));
+  return *multiple * ((scaled + *multiple - 1) / *multiple);
+}
+
+void ReadFeedForward(SettingReader& settings, ModelSpec& model) {
+  model.mlp = settings.Switch("swiglu") ? MlpKind::kSwiglu : MlpKind::kGelu;
+  const auto glu = settings.Choice<MlpKind>("glu-activation", kGluWords);
+  if (glu.has_value()) model.mlp = *glu;
+  if (settings.Switch("squared-relu")) {
+    settings.Note("squared-relu: the time and memory of the activation are those of gelu");
+  }
+  if (settings.Switch("quick-geglu")) {
+    settings.Note("quick-geglu: the time and memory of the activation are those of geglu");
+    model.mlp = MlpKind::kGeglu;
+  }
+  const auto stated = settings.Int("ffn-hidden-size");
+  const int usual = UsualFfn(settings, model);
+  model.ffn_hidden_size = stated.value_or(usual);
+}
+
+void ReadAttention(SettingReader& settings, ModelSpec& model) {
+  model.attention_head_count = settings.Int("num-attention-heads").value_or(0);
+  const bool is_grouped = settings.Switch("group-query-attention");
+  const auto groups = settings.Int("num-query-groups");
+  model.kv_head_count = is_grouped ? groups.value_or(1) : model.attention_head_count;
+  if (const auto heads = settings.Int("num-key-value-heads")) model.kv_head_count = *heads;
+  if (!is_grouped && groups.has_value() && *groups != model.attention_head_count) {
+    settings.Note(fmt::format(
+        "num-query-groups = {} without group-query-attention has no effect", *groups));
+  }
+  const int usual = model.attention_head_count > 0 ? model.hidden_size / model.attention_head_count
+                                                   : 0;
+  model.head_dim = settings.Int("kv-channels").value_or(usual);
+  const std::vector<int> window = settings.Ints("window-size");
+  if (!window.empty() && window.front() >= 0) model.sliding_window = window.front() + 1;
+}
+
+void ReadLatentAttention(SettingReader& settings, ModelSpec& model) {
+  if (!settings.Switch("multi-latent-attention") && !settings.Switch("multi-head-latent-attention")) {
+    return;
+  }
+  // The defaults are those of MLATransformerConfig in Megatron-Core.
+  MlaSpec mla;
+  mla.q_lora_rank = settings.Int("q-lora-rank").value_or(0);
+  mla.kv_lora_rank = settings.Int("kv-lora-rank").value_or(32);
+  mla.qk_nope_head_dim =
+      settings.Int("qk-head-dim").value_or(settings.Int("qk-nope-head-dim").value_or(128));
+  mla.qk_rope_head_dim =
+      settings.Int("qk-pos-emb-head-dim").value_or(settings.Int("qk-rope-head-dim").value_or(64));
+  mla.v_head_dim = settings.Int("v-head-dim").value_or(128);
+  model.mla = mla;
+  model.head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+  model.kv_head_count = model.attention_head_count;
+}
+
+// Returns the leading layers without experts of "([0]*3+[1]*58)"; nullopt for other patterns.
+std::optional<int> LeadingDense(std::string pattern) {
+  std::erase_if(pattern, [](char c) { return c == '(' || c == ')' || c == ' ' || c == '\''; });
+  int dense = 0;
+  bool has_experts = false;
+  std::size_t at = 0;
+  while (at < pattern.size()) {
+    int kind = 0;
+    int times = 1;
+    int length = 0;
+    if (std::sscanf(pattern.c_str() + at, "[%d]*%d%n", &kind, &times, &length) < 2 || length == 0) {
+      length = 0;
+      times = 1;
+      if (std::sscanf(pattern.c_str() + at, "[%d]%n", &kind, &length) < 1 || length == 0) {
+        return std::nullopt;
+      }
+    }
+    at += static_cast<std::size_t>(length);
+    if (kind == 0 && has_experts) return std::nullopt;
+    if (kind == 0) dense += times;
+    has_experts = has_experts || kind == 1;
+    if (at < pattern.size() && pattern[at] == '+') ++at;
+  }
+  return dense;
+}
+
+void ReadDenseLayers(SettingReader& settings, MoeSpec& moe) {
+  if (const auto dense = settings.Int("first-k-dense-replace")) moe.first_dense_layer_count = *dense;
+  const auto pattern = settings.Text("moe-layer-freq");
+  if (!pattern.has_value() || *pattern == "1") return;
+  const auto dense = LeadingDense(*pattern);
+  if (dense.has_value()) {
+    moe.first_dense_layer_count = *dense;
+    return;
+  }
+  settings.Refuse("moe-layer-freq",
+                  *pattern + "; read are experts in all layers behind the first ones");
+}
+
+void ReadExperts(SettingReader& settings, ModelSpec& model) {
+  const auto count = settings.Int("num-experts");
+  // DeepSpeed lists a number for each group of layers; one number is the common case.
+  if (!count.has_value() || *count <= 1) return;
+  MoeSpec moe = {.expert_count = *count};
+  moe.experts_per_token =
+      settings.Int("moe-router-topk").value_or(settings.Int("topk").value_or(2));
+  const auto size = settings.Int("moe-ffn-hidden-size");
+  const auto old_size = settings.Int("moe-intermediate-size");
+  moe.expert_ffn_hidden_size = size.value_or(old_size.value_or(model.ffn_hidden_size));
+  const auto shared = settings.Int("n-shared-experts");
+  if (shared.has_value()) {
+    moe.shared_expert_ffn_hidden_size = *shared * moe.expert_ffn_hidden_size;
+  }
+  if (const auto of_all = settings.Int("moe-shared-expert-intermediate-size")) {
+    moe.shared_expert_ffn_hidden_size = *of_all;
+  }
+  ReadDenseLayers(settings, moe);
+  if (moe.first_dense_layer_count == 0) model.ffn_hidden_size = 0;  // no layer is dense
+  model.moe = moe;
+}
+
+}  // namespace
+
+void ReadMegatronModel(SettingReader& settings, ImportedJob& job) {
+  if (!settings.Has("num-layers") && !settings.Has("hidden-size")) {
+    return;  // the recipe or the checkpoint has the sizes
+  }
+  ModelSpec model;
+  const int idle = static_cast<int>(settings.Ints("noop-layers").size());  // MindSpeed's padding
+  model.layer_count = settings.Int("num-layers").value_or(idle) - idle;
+  model.hidden_size = settings.Int("hidden-size").value_or(0);
+  ReadFeedForward(settings, model);
+  ReadAttention(settings, model);
+  ReadLatentAttention(settings, model);
+  model.norm = settings.Choice<NormKind>("normalization", kNormWords).value_or(NormKind::kLayernorm);
+  model.tied_embeddings = !settings.Switch("untie-embeddings-and-output-weights");
+  const auto vocabulary = settings.Int("vocab-size");
+  const auto padded = settings.Int("padded-vocab-size");
+  model.vocab_size = vocabulary.value_or(padded.value_or(0));
+  ReadExperts(settings, model);
+  model.mtp_layer_count = settings.Int("mtp-num-layers").value_or(0);
+  const std::pair<std::string_view, int> sizes[] = {
+      {"num-layers", model.layer_count},
+      {"hidden-size", model.hidden_size},
+      {"num-attention-heads", model.attention_head_count}};
+  for (const auto& [key, value] : sizes) {
+    if (value == 0) settings.Refuse(key, "is not stated; Megatron has no default for it");
+  }
+  if (model.vocab_size == 0) job.missing_of_model.emplace_back("vocab_size (--vocab-size)");
+  job.model = model;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <yaml.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "search_space/base/status.h"
+#include "server/tuner/import/text/config_settings.h"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxSettings = 100000;  // aliases can repeat a mapping without end
+
+// A parser of libyaml and the document that it reads, which are C types.
+struct Loaded {
+  yaml_parser_t parser = {};
+  yaml_document_t document = {};
+  bool is_ready = false;
+
+  Loaded() : is_ready(yaml_parser_initialize(&parser) != 0) {}
+  ~Loaded() {
+    yaml_document_delete(&document);
+    if (is_ready) yaml_parser_delete(&parser);
+  }
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+};
+
+std::string ScalarText(const yaml_node_t& node) {
+  // libyaml has bytes.
+  return {reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length};
+}
+
+bool IsPlain(const yaml_node_t& node) {
+  return node.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
+class YamlReader {
+ public:
+  YamlReader(yaml_document_t& document, std::string_view file)
+      : document_(document), file_(file) {}
+
+  // Returns false if the document is no mapping, or is nested too deeply.
+  bool Read(std::vector<Setting>& settings) {
+    const yaml_node_t* root = yaml_document_get_root_node(&document_);
+    if (root == nullptr) return true;  // an empty file
+    return root->type == YAML_MAPPING_NODE && Flatten(*root, "", 0, settings);
+  }
+
+ private:
+  yaml_node_t& Node(int index) { return *yaml_document_get_node(&document_, index); }
+
+  bool Flatten(const yaml_node_t& mapping, const std::string& prefix, int depth,
+               std::vector<Setting>& settings) {
+    if (depth > kMaxDepth || settings.size() > kMaxSettings) return false;
+    for (auto* pair = mapping.data.mapping.pairs.start; pair != mapping.data.mapping.pairs.top;
+         ++pair) {
+      const yaml_node_t& key = Node(pair->key);
+      const yaml_node_t& value = Node(pair->value);
+      if (key.type != YAML_SCALAR_NODE) return false;
+      const std::string name = ScalarText(key);
+      const std::string path = prefix.empty() ? name : fmt::format("{}.{}", prefix, name);
+      if (value.type == YAML_MAPPING_NODE) {
+        if (!Flatten(value, path, depth + 1, settings)) return false;
+        continue;
+      }
+      const bool is_text = value.type == YAML_SCALAR_NODE;
+      std::string text = is_text ? ScalarText(value) : ListJson(value, depth + 1).dump();
+      if (is_text && text.empty() && IsPlain(value)) text = "null";
+      settings.push_back({.key = path,
+                          .value = std::move(text),
+                          .place = fmt::format("{} line {}", file_, key.start_mark.line + 1)});
+    }
+    return true;
+  }
+
+  Json ListJson(const yaml_node_t& node, int depth) {
+    if (depth > kMaxDepth) return nullptr;
+    if (node.type == YAML_SCALAR_NODE) {
+      const std::string text = ScalarText(node);
+      const Json number = Json::parse(text, nullptr, false);
+      return IsPlain(node) && (number.is_number() || number.is_boolean()) ? number : Json(text);
+    }
+    if (node.type == YAML_MAPPING_NODE) {
+      Json object = Json::object();
+      for (auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top;
+           ++pair) {
+        const yaml_node_t& key = Node(pair->key);
+        if (key.type == YAML_SCALAR_NODE) {
+          object[ScalarText(key)] = ListJson(Node(pair->value), depth + 1);
+        }
+      }
+      return object;
+    }
+    Json list = Json::array();
+    for (auto* item = node.data.sequence.items.start; item != node.data.sequence.items.top;
+         ++item) {
+      list.push_back(ListJson(Node(*item), depth + 1));
+    }
+    return list;
+  }
+
+  yaml_document_t& document_;
+  std::string_view file_;
+};
+
+// Puts values in place of "${a.b}". A value that refers to itself stays unresolved.
+void Interpolate(std::vector<Setting>& settings) {
+  constexpr int kRounds = 8;  // references that refer to references
+  for (int round = 0; round < kRounds; ++round) {
+    for (Setting& setting : settings) {
+      const std::size_t begin = setting.value.find("${");
+      const std::size_t end = setting.value.find('}', begin);
+      if (begin == std::string::npos || end == std::string::npos) continue;
+      const std::string name = setting.value.substr(begin + 2, end - begin - 2);
+      const auto found = std::ranges::find(settings, name, &Setting::key);
+      if (found == settings.end() || &*found == &setting) {
+        setting.unresolved = "${" + name + "}";
+        continue;
+      }
+      setting.value.replace(begin, end - begin + 1, found->value);
+    }
+  }
+  for (Setting& setting : settings) {
+    if (setting.value.find("${") != std::string::npos && setting.unresolved.empty()) {
+      setting.unresolved = setting.value;
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Setting>> YamlSettings(std::string_view text, std::string_view file) {
+  Loaded yaml;
+  if (!yaml.is_ready) return absl::ResourceExhaustedError("libyaml has no memory");
+  yaml_parser_set_input_string(&yaml.parser, reinterpret_cast<const unsigned char*>(text.data()),
+                               text.size());
+  if (yaml_parser_load(&yaml.parser, &yaml.document) == 0) {
+    const char* const problem = yaml.parser.problem;
+    return InvalidFields(
+        {{.field = fmt::format("{} line {}", file, yaml.parser.problem_mark.line + 1),
+          .description = problem == nullptr ? "must be YAML" : problem}});
+  }
+  std::vector<Setting> settings;
+  if (!YamlReader(yaml.document, file).Read(settings)) {
+    return InvalidFields(
+        {{.field = std::string(file), .description = "must be a mapping of named keys"}});
+  }
+  Interpolate(settings);
+  return settings;
+}
+
+}  // namespace meshwright
