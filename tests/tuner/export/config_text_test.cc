@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
-#include "tests/tuner/export/read_config.h"
+#include "server/tuner/import/text/config_settings.h"
+#include "server/tuner/import/text/setting.h"
 
 namespace meshwright {
 namespace {
@@ -53,10 +57,21 @@ names = ["a", "b c"]
 )");
 }
 
+// The readers of the importers give every value back.
 TEST(ConfigTextTest, ReadersGiveItBack) {
-  EXPECT_EQ(ReadToml(TomlText(Sample())), nlohmann::json(Sample()));
-  EXPECT_EQ(ReadYaml(YamlText(Sample())), nlohmann::json(Sample()));
-  EXPECT_EQ(nlohmann::json::parse(JsonText(Sample())), nlohmann::json(Sample()));
+  using Values = std::map<std::string, std::string>;
+  const auto values = [](const absl::StatusOr<std::vector<Setting>>& settings) {
+    Values read;
+    for (const Setting& setting : settings.value()) read[setting.key] = setting.value;
+    return read;
+  };
+  const Values expected = {
+      {"zeta", "1"},           {"table.ratio", "0.5"},    {"table.inner.names", R"(["a","b c"])"},
+      {"table.is_on", "true"}, {"alpha", "1f1b"},         {"rows", "[[1,2],[3,4]]"},
+      {"word", "no"},          {"path", "conf/plan.yaml"}};
+  EXPECT_EQ(values(TomlSettings(TomlText(Sample()), "a.toml")), expected);
+  EXPECT_EQ(values(YamlSettings(YamlText(Sample()), "a.yaml")), expected);
+  EXPECT_EQ(values(JsonSettings(JsonText(Sample()), "a.json")), expected);
 }
 
 }  // namespace

@@ -12,12 +12,18 @@
 #include "search_space/base/status.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/export.h"
+#include "server/tuner/import/import.h"
+#include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/setting_reader.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 #include "tests/search_space/models.h"
-#include "tests/tuner/export/read_plan.h"
+#include "tests/tuner/export/expressed_plan.h"
 
 namespace meshwright {
 namespace {
@@ -62,6 +68,28 @@ ParallelPlan Draw(const SearchSpace& space, std::mt19937_64& random) {
   return plan;
 }
 
+// Returns the import of an export, as a user who saves its files and starts its command has it.
+absl::StatusOr<ImportedJob> Import(const std::string& framework, const LaunchConfig& config,
+                                   const Problem& problem) {
+  std::vector<ConfigFile> files = config.other_files;
+  if (!config.file_name.empty()) files.push_back({config.file_name, config.text});
+  ImportRequest request = {.file = "run.sh",
+                           .text = config.command,
+                           .framework = framework,
+                           .model = problem.model,
+                           .devices = static_cast<int>(DeviceCount(problem.cluster)),
+                           .global_batch_size = problem.workload.global_batch_size};
+  // Flags follow the command.
+  if (config.file_name.empty()) request.text += " \\\n" + config.text;
+  request.open_file = [&files](const std::string& path) -> absl::StatusOr<std::string> {
+    for (const ConfigFile& file : files) {
+      if (file.name.ends_with(path) || path.ends_with(file.name)) return file.text;
+    }
+    return absl::NotFoundError(path);
+  };
+  return ImportJob(request);
+}
+
 struct RoundTrip {
   std::string framework;
   // The fields for which plans are refused that the search may propose.
@@ -90,14 +118,40 @@ class RoundTripTest : public testing::TestWithParam<RoundTrip> {
         continue;
       }
       ++done;
-      const ParallelPlan back = ReadPlan(framework, *config, problem);
-      ASSERT_EQ(MakePlanKey(back).text, MakePlanKey(ExpressedPlan(framework, plan, problem)).text)
-          << config->command << "\n"
-          << config->text;
+      const std::string shown = config->command + "\n" + config->text;
+      const auto job = Import(framework, *config, problem);
+      ASSERT_TRUE(job.ok()) << job.status() << "\n" << shown;
+      const auto back = ResolvePlan(job->plan, problem, "plan");
+      ASSERT_TRUE(back.ok()) << back.status() << "\n" << shown;
+      ASSERT_EQ(MakePlanKey(ExpressedPlan(framework, back->plan, problem)).text,
+                MakePlanKey(ExpressedPlan(framework, plan, problem)).text)
+          << shown;
+      ASSERT_NO_FATAL_FAILURE(CompareRest(*job, problem));
       EXPECT_THAT(config->command, testing::Not(testing::IsEmpty()));
       EXPECT_THAT(config->left_out, testing::Not(testing::IsEmpty()));
     }
     EXPECT_EQ(done, count) << model.name;
+  }
+
+  // Every key of an export is known, and model and batch come back too.
+  static void CompareRest(const ImportedJob& job, const Problem& problem) {
+    for (const UnusedKey& key : job.unused) ASSERT_NE(key.reason, "") << key.key;
+    if (job.model.has_value()) {
+      ModelSpec model = problem.model;
+      model.name.clear();
+      if (!job.missing_of_model.empty()) model.vocab_size = 0;  // the tokenizer's
+      ASSERT_EQ(*job.model, model);
+    }
+    const auto& workload = job.workload;
+    if (workload.sequence_length.has_value()) {
+      ASSERT_EQ(*workload.sequence_length, problem.workload.sequence_length);
+    }
+    if (workload.global_batch_size.has_value()) {
+      ASSERT_EQ(*workload.global_batch_size, problem.workload.global_batch_size);
+    }
+    if (workload.precision.has_value()) {
+      ASSERT_EQ(*workload.precision, problem.workload.precision);
+    }
   }
 
   void CountRefused(const absl::Status& status) {

@@ -3,14 +3,9 @@
 #include <string>
 
 #include "search_space/spec/plan.h"
-#include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
-
-// Returns the plan that a framework would run with an export, in the form of ExpressedPlan.
-ParallelPlan ReadPlan(const std::string& framework, const LaunchConfig& config,
-                      const Problem& problem);
 
 // Returns the plan with one form for what is the same: sizes without an effect are their defaults,
 // and the layers of stages and their recomputation are stated. Fields that are stated by the
