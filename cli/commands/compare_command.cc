@@ -22,6 +22,7 @@
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/evaluate.h"
+#include "server/tuner/import/import.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/question_resolver.h"
@@ -34,7 +35,8 @@ namespace {
 struct CompareOptions {
   std::string first = {};
   std::string second = {};
-  std::string history = {};  // empty: none
+  std::string history = {};     // empty: none
+  LaunchCaseFlags beside = {};  // for files that are launch scripts
 };
 
 // A case as a file states it. `name` stands before every wrong field of the case.
@@ -43,11 +45,19 @@ struct NamedCase {
   Parsed<v1::EvaluateCase> asked = {};
 };
 
-NamedCase ReadCase(const std::string& name, const std::string& path) {
+NamedCase ReadCase(const std::string& name, const std::string& path,
+                   const LaunchCaseFlags& beside) {
   NamedCase named = {.name = name};
   const auto text = ReadTextFile(path);
-  if (text.ok()) {
+  if (text.ok() && (path == "-" || LooksLikeOwnJson(*text))) {
     named.asked = ParseCase(*text);
+    return named;
+  }
+  if (text.ok()) {
+    LaunchCaseFlags flags = beside;
+    flags.from.path = path;
+    named.asked = ReadLaunchCase(flags);
+    PrintNotes(named.asked.notes);
     return named;
   }
   named.asked.is_json_object = false;
@@ -189,7 +199,8 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
   RETURN_IF_ERROR(CheckStdin(options));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   QuestionResolver resolver(knowledge);
-  const std::array cases = {ReadCase("first", options.first), ReadCase("second", options.second)};
+  const std::array cases = {ReadCase("first", options.first, options.beside),
+                            ReadCase("second", options.second, options.beside)};
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   Answers answers;
   if (flags.server.empty()) {
@@ -221,10 +232,20 @@ void AddCompareCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App& command =
       *app.add_subcommand("compare", "compare two plans term by term, in time and memory");
-  command.add_option("first", options->first, "a case as for `evaluate`; - is stdin")->required();
+  command
+      .add_option("first", options->first,
+                  "a case as for `evaluate`, or a launch script with --cluster; - is stdin")
+      ->required();
   command.add_option("second", options->second, "another case")->required();
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");
+  LaunchCaseFlags& beside = options->beside;
+  command.add_option("--model", beside.model, "model beside launch scripts, as for `tune`");
+  command.add_option("--workload", beside.workload, "workload beside launch scripts");
+  command.add_option("--cluster", beside.cluster, "cluster of launch scripts");
+  command
+      .add_option("--set", beside.from.variables, "value of a variable of the scripts: NNODES=16")
+      ->take_all();
   command.callback([options, &program] {
     program.run = [options, &program] { return RunCompare(*options, program.flags); };
   });

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -42,7 +43,8 @@ namespace {
 constexpr std::size_t kChunkLines = 1024;
 
 struct EvaluateOptions {
-  std::string cases = {};
+  std::string cases = {};  // empty: the case of `script`
+  LaunchCaseFlags script = {};
   std::string pairs = {};    // empty: none
   std::string history = {};  // empty: none
   CostModelFlags cost_model = {};
@@ -279,9 +281,22 @@ int EvaluateEmbedded(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
   return AnswerAll(in, std::move(pairs), answer, flags.output);
 }
 
+// Returns the case of a launch script as a line of --cases.
+absl::StatusOr<std::string> LaunchLine(const LaunchCaseFlags& flags) {
+  const Parsed<v1::EvaluateCase> asked = ReadLaunchCase(flags);
+  PrintNotes(asked.notes);
+  if (!asked.violations.empty()) return InvalidFields(asked.violations);
+  return PrintJson(asked.message, {});
+}
+
 int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
   std::ifstream file;
-  if (options.cases != "-") {
+  std::istringstream line;
+  if (options.cases.empty()) {
+    auto text = LaunchLine(options.script);
+    if (!text.ok()) return Fail(text.status(), flags.output);
+    line.str(*std::move(text));
+  } else if (options.cases != "-") {
     file.open(options.cases, std::ios::binary);
     if (!file) {
       const FieldViolation violation = {.field = "cases",
@@ -289,7 +304,8 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
       return Fail(InvalidFields({violation}), flags.output);
     }
   }
-  std::istream& in = options.cases == "-" ? std::cin : file;
+  std::istream& of_file = options.cases == "-" ? std::cin : file;
+  std::istream& in = options.cases.empty() ? line : of_file;
   if (options.pairs == "-" && options.cases == "-") {
     const FieldViolation violation = {
         .field = "pairs", .description = "-; only one input can be stdin, and cases is"};
@@ -309,11 +325,21 @@ void AddEvaluateCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<EvaluateOptions>();
   CLI::App& command =
       *app.add_subcommand("evaluate", "estimate given plans, one JSON object a line");
-  command
-      .add_option("--cases", options->cases,
-                  "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin. "
-                  "Cases with the same \"group\" are alternatives and get a choice_rank")
-      ->required();
+  CLI::Option* const cases = command.add_option(
+      "--cases", options->cases,
+      "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin. "
+      "Cases with the same \"group\" are alternatives and get a choice_rank; required without "
+      "--from");
+  AddLaunchCaseOptions(command, options->script);
+  cases->excludes(command.get_option("--from"));
+  command.parse_complete_callback([options] {
+    if (options->cases.empty() && options->script.from.path.empty()) {
+      throw CLI::RequiredError("--cases");
+    }
+    if (options->cases.empty() && options->script.cluster.empty()) {
+      throw CLI::RequiredError("--cluster");
+    }
+  });
   command.add_option("--pairs", options->pairs,
                      "JSON lines {\"a\",\"b\"} with ids of cases; after the cases, one line each "
                      "with the probability that a's step is shorter than b's");

@@ -27,6 +27,7 @@ namespace {
 absl::StatusOr<v1::ExplainPlanResponse> AskFor(const TuneFlags& question,
                                                const GlobalFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
+  PrintNotes(asked.notes);
   const Interrupt interrupt;
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));

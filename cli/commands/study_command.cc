@@ -139,6 +139,7 @@ int PrintStudy(const v1::Study& study, OutputForm output) {
 
 int Create(const StudyOptions& options, const GlobalFlags& flags) {
   const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  PrintNotes(asked.notes);
   if (!asked.violations.empty()) return Fail(RequestMistakes(asked, flags), flags.output);
   v1::CreateStudyRequest request;
   *request.mutable_question() = asked.message;

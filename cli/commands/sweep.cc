@@ -56,6 +56,7 @@ absl::StatusOr<std::vector<int>> NodesFor(const std::vector<int>& devices, const
 absl::StatusOr<v1::SweepResponse> AskFor(const TuneFlags& question, const SweepFlags& sweep,
                                          const GlobalFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
+  PrintNotes(asked.notes);
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const ResolvedStudy study,
                    FromWire(asked.message, knowledge, std::move(asked.violations)));

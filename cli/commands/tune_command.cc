@@ -45,6 +45,7 @@ absl::StatusOr<LocalStudy> Begin(ResolvedStudy asked, const Knowledge& knowledge
 
 int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  PrintNotes(asked.notes);
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
   auto resolved = FromWire(asked.message, *knowledge, std::move(asked.violations));
@@ -87,6 +88,7 @@ int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
     return kExitUsage;
   }
   const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  PrintNotes(asked.notes);
   if (!asked.violations.empty()) return Fail(RequestMistakes(asked, flags), flags.output);
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);

@@ -18,6 +18,7 @@
 #include "search_space/import/hugging_face.h"
 #include "search_space/spec/model.h"
 #include "server/convert/convert.h"
+#include "server/tuner/import/import.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
@@ -181,6 +182,49 @@ void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportReques
   Append(FieldViolations(ImportHuggingFaceConfig(config, "model").status()), out.violations);
 }
 
+void ReadBaseline(const std::string& path, const LaunchFileFlags& from,
+                  Parsed<v1::TuneRequest>& out) {
+  const auto text = ReadFor("baseline", path, out.violations);
+  if (!text.has_value()) return;
+  v1::TuneRequest& request = out.message;
+  if (LooksLikeOwnJson(*text)) {
+    Append(ParseJson(*text, "baseline", *request.mutable_baseline()), out.violations);
+    return;
+  }
+  StatedBeside beside = {.workload = request.workload(),
+                         .cluster = request.cluster(),
+                         .framework = request.workload().framework().name()};
+  if (request.has_model()) beside.model = request.model();
+  auto job = ReadLaunchText({.path = path, .variables = from.variables}, *text, beside);
+  if (job.ok()) {
+    *request.mutable_baseline() = std::move(job->plan);
+    out.notes.insert(out.notes.end(), job->notes.begin(), job->notes.end());
+    return;
+  }
+  for (FieldViolation& violation : FieldViolations(job.status())) {
+    violation.field = "baseline." + violation.field;
+    out.violations.push_back(std::move(violation));
+  }
+}
+
+// Fills the question with what a launch script says and the other files do not.
+void ReadFrom(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
+  v1::TuneRequest& request = out.message;
+  StatedBeside beside = {
+      .workload = request.workload(), .cluster = request.cluster(), .framework = flags.framework};
+  if (request.has_model()) beside.model = request.model();
+  auto job = ReadLaunchFile(flags.from, beside);
+  if (!job.ok()) {
+    Append(FieldViolations(job.status()), out.violations);
+    return;
+  }
+  const bool has_config = request.has_hugging_face_config_json();  // with mistakes
+  if (!has_config) *request.mutable_model() = std::move(job->model);
+  *request.mutable_workload() = std::move(job->workload);
+  if (flags.baseline.empty()) *request.mutable_baseline() = std::move(job->plan);
+  out.notes = std::move(job->notes);
+}
+
 // Puts the framework in place of the workload's. A version and facts stay if the name is the same.
 void SetFramework(const std::string& name, v1::TuneRequest& request) {
   if (name.empty() || request.workload().framework().name() == name) return;
@@ -218,13 +262,14 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   Parsed<v1::TuneRequest> out;
   v1::TuneRequest& request = out.message;
-  ReadModelFile(flags.model, out);
-  ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
-  ReadPartFile("cluster", flags.cluster, *request.mutable_cluster(), out.violations);
-  SetFramework(flags.framework, request);
-  if (!flags.baseline.empty()) {
-    ReadPartFile("baseline", flags.baseline, *request.mutable_baseline(), out.violations);
+  if (!flags.model.empty()) ReadModelFile(flags.model, out);
+  if (!flags.workload.empty()) {
+    ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
   }
+  ReadPartFile("cluster", flags.cluster, *request.mutable_cluster(), out.violations);
+  if (!flags.from.path.empty()) ReadFrom(flags, out);
+  SetFramework(flags.framework, request);
+  if (!flags.baseline.empty()) ReadBaseline(flags.baseline, flags.from, out);
   if (!flags.history.empty()) {
     auto history = ReadHistoryFile(flags.history);
     request.mutable_history()->Swap(history.message.mutable_history());
@@ -249,6 +294,22 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
   for (const std::string& text : flags.dimensions) ReadDimension(text, out);
   ReadTrialFlags(flags.trials, out);
+  return out;
+}
+
+Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags) {
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest({.from = flags.from,
+                                                   .model = flags.model,
+                                                   .workload = flags.workload,
+                                                   .cluster = flags.cluster});
+  Parsed<v1::EvaluateCase> out = {.violations = std::move(asked.violations),
+                                  .notes = std::move(asked.notes)};
+  v1::TuneRequest& request = asked.message;
+  out.message.set_id(std::filesystem::path(flags.from.path).filename().string());
+  if (request.has_model()) out.message.mutable_model()->Swap(request.mutable_model());
+  out.message.mutable_workload()->Swap(request.mutable_workload());
+  out.message.mutable_cluster()->Swap(request.mutable_cluster());
+  out.message.mutable_plan()->Swap(request.mutable_baseline());
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/input/launch_file.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
@@ -30,6 +31,7 @@ struct Parsed {
   std::vector<FieldViolation> violations = {};
   bool is_json_object = true;
   absl::Status model = absl::OkStatus();  // for the import of the config in "model"
+  std::vector<std::string> notes = {};    // on how a launch script was read, for people
 };
 
 // Trials to run before the answer; none unless one of the paths is stated.
@@ -54,7 +56,8 @@ struct CostModelFlags {
 
 // Flags of `tune` and `study create`.
 struct TuneFlags {
-  std::string model = {};  // paths
+  LaunchFileFlags from = {};
+  std::string model = {};  // paths; model and workload may be empty beside a launch script
   std::string workload = {};
   std::string cluster = {};
   std::string framework = {};  // empty: that of the workload
@@ -75,8 +78,20 @@ struct TuneFlags {
 };
 
 // Reads all files even if one of them is wrong. A Hugging Face config.json is imported and named
-// after its folder.
+// after its folder. The plan of a launch script is the baseline unless there is another one, which
+// may be a launch script too.
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
+
+// The files of one case: a launch script, and what is stated beside it.
+struct LaunchCaseFlags {
+  LaunchFileFlags from = {};
+  std::string model = {};  // paths; empty: what the script says
+  std::string workload = {};
+  std::string cluster = {};
+};
+
+// Reads the case with the script's plan; its id is the name of the script.
+Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags);
 
 // Returns true if a text has nothing but blanks and line breaks.
 bool IsBlank(std::string_view text);

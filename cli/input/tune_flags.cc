@@ -60,15 +60,39 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
 
 }  // namespace
 
+void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags) {
+  CLI::Option* const from = command.add_option("--from", flags.path,
+                                               "launch script or configuration of a training "
+                                               "framework: model, workload and plan; what other "
+                                               "files state wins; - is stdin");
+  command
+      .add_option("--set", flags.variables,
+                  "value of a variable of the script, also where the script assigns another: "
+                  "NNODES=16")
+      ->take_all()
+      ->needs(from);
+}
+
+void AddLaunchCaseOptions(CLI::App& command, LaunchCaseFlags& flags) {
+  AddLaunchFileOptions(command, flags.from);
+  command.add_option("--model", flags.model, "model beside a launch script, as for `tune`");
+  command.add_option("--workload", flags.workload, "workload beside a launch script");
+  command.add_option("--cluster", flags.cluster, "cluster of a launch script");
+}
+
 void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
-  command
-      .add_option("--model", flags.model,
-                  "Hugging Face config.json, or a model in Meshwright's JSON")
-      ->required();
-  command
-      .add_option("--workload", flags.workload,
-                  "JSON file with the workload: how the model is trained")
-      ->required();
+  AddLaunchFileOptions(command, flags.from);
+  command.add_option("--model", flags.model,
+                     "Hugging Face config.json, or a model in Meshwright's JSON; required without "
+                     "--from");
+  command.add_option("--workload", flags.workload,
+                     "JSON file with the workload: how the model is trained; required without "
+                     "--from");
+  command.parse_complete_callback([&flags] {
+    if (!flags.from.path.empty()) return;
+    if (flags.model.empty()) throw CLI::RequiredError("--model");
+    if (flags.workload.empty()) throw CLI::RequiredError("--workload");
+  });
   command.add_option("--cluster", flags.cluster, "JSON file with the cluster: chips, nodes, links")
       ->required();
   command
@@ -79,7 +103,8 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
                              ""));
   command.add_option(
       "--baseline", flags.baseline,
-      "JSON file with the plan to compare with (the one that you would choose by hand)");
+      "file with the plan to compare with (the one that you would choose by hand): JSON, or a file "
+      "as for --from");
   command.add_option("--top", flags.plan_count, "number of plans in the answer (5)");
   command.add_option("--min-fit-probability", flags.min_fit_probability,
                      "recommend a plan that fits with at least this probability, if there is one "

@@ -24,6 +24,10 @@ void PrintNote(std::string_view text) {
   fmt::print(stderr, "{}\n", CleanText(text, {.longest_bytes = text.size(), .keeps_lines = true}));
 }
 
+void PrintNotes(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) PrintNote(line);
+}
+
 void PrintError(const absl::Status& status, OutputForm output) {
   if (output == OutputForm::kJson) {
     v1::FailedCase failed;

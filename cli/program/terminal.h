@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "cli/program/program.h"
@@ -10,6 +12,7 @@ namespace meshwright {
 // Prints data to stdout; everything else goes to stderr.
 void PrintData(std::string_view text);
 void PrintNote(std::string_view text);  // one line, for people
+void PrintNotes(const std::vector<std::string>& lines);
 
 // Prints one line for each wrong field, or one line; under kJson {"error":{reason, message,
 // fields}}.

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "meshwright/v1/problem.pb.h"
+
+namespace meshwright {
+
+// A launch script or a configuration of a framework.
+struct LaunchFileFlags {
+  std::string path = {};  // empty: none; "-": stdin
+  std::vector<std::string> variables = {};  // values of its variables: "NNODES=16"
+};
+
+// What a question states beside the file. What it states wins over the file.
+struct StatedBeside {
+  std::optional<v1::Model> model = {};
+  v1::Workload workload = {};
+  v1::Cluster cluster = {};
+  std::string framework = {};  // empty: what the file shows
+};
+
+// What the file says, with what is stated beside it.
+struct LaunchQuestion {
+  v1::Model model = {};
+  v1::Workload workload = {};
+  v1::Plan plan = {};
+  std::vector<std::string> notes = {};  // for people, one line each
+};
+
+// Reads the text of a file. INVALID_ARGUMENT names every key that is wrong, or that contradicts the
+// model beside it, as "from.<key>", and every field of the model that neither states.
+absl::StatusOr<LaunchQuestion> ReadLaunchText(const LaunchFileFlags& flags, std::string_view text,
+                                              const StatedBeside& beside);
+
+// Reads the file too.
+absl::StatusOr<LaunchQuestion> ReadLaunchFile(const LaunchFileFlags& flags,
+                                              const StatedBeside& beside);
+
+}  // namespace meshwright
