@@ -215,7 +215,11 @@ void ReadFrom(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
   if (request.has_model()) beside.model = request.model();
   auto job = ReadLaunchFile(flags.from, beside);
   if (!job.ok()) {
-    Append(FieldViolations(job.status()), out.violations);
+    std::vector<FieldViolation> found = FieldViolations(job.status());
+    // A --model that cannot be read has its own mistake.
+    const bool is_lost = !flags.model.empty() && !request.has_model();
+    if (is_lost) std::erase_if(found, [](const auto& v) { return v.field == "model"; });
+    Append(std::move(found), out.violations);
     return;
   }
   const bool has_config = request.has_hugging_face_config_json();  // with mistakes

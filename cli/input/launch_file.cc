@@ -33,9 +33,10 @@ std::optional<int> DeviceCountOf(const v1::Cluster& cluster) {
   return devices > 0 ? std::optional(devices) : std::nullopt;
 }
 
-// The model is read without its mistakes, which the resolver of the question finds.
+// Returns the model beside the file if it is a whole one. It is read without its mistakes, which
+// the resolver of the question finds.
 std::optional<ModelSpec> ModelBeside(const StatedBeside& beside) {
-  if (!beside.model.has_value()) return std::nullopt;
+  if (!beside.model.has_value() || !beside.model->has_layer_count()) return std::nullopt;
   std::vector<FieldViolation> found;
   return ReadModel(MessageReader(*beside.model, "model", found));
 }
@@ -52,24 +53,50 @@ absl::StatusOr<std::map<std::string, std::string>> Variables(const LaunchFileFla
   return variables;
 }
 
-// Returns the fields in which two descriptions of one model differ.
-std::vector<FieldViolation> Contradictions(const ModelSpec& stated, const ImportedJob& job,
+// Returns the fields in which the model beside the file contradicts that of the file.
+std::vector<FieldViolation> Contradictions(const v1::Model& stated, const ModelSpec& read,
                                            const std::string& file) {
   std::vector<FieldViolation> found;
-  if (!job.model.has_value()) return found;
-  const ModelSpec& read = *job.model;
-  const auto compare = [&](std::string_view field, int own, int other) {
-    if (own == other) return;
+  const auto compare = [&](std::string_view field, bool is_stated, int own, int other) {
+    if (!is_stated || own == other) return;
     found.push_back({.field = fmt::format("model.{}", field),
                      .description = fmt::format("{} in --model and {} in {}", own, other, file)});
   };
-  compare("layer_count", stated.layer_count, read.layer_count);
-  compare("hidden_size", stated.hidden_size, read.hidden_size);
-  compare("attention_head_count", stated.attention_head_count, read.attention_head_count);
-  compare("kv_head_count", stated.kv_head_count, read.kv_head_count);
-  compare("moe.expert_count", stated.moe.value_or(MoeSpec()).expert_count,
+  compare("layer_count", stated.has_layer_count(), stated.layer_count(), read.layer_count);
+  compare("hidden_size", stated.has_hidden_size(), stated.hidden_size(), read.hidden_size);
+  compare("attention_head_count", stated.has_attention_head_count(), stated.attention_head_count(),
+          read.attention_head_count);
+  compare("kv_head_count", stated.has_kv_head_count(), stated.kv_head_count(), read.kv_head_count);
+  compare("moe.expert_count", stated.has_moe(), stated.moe().expert_count(),
           read.moe.value_or(MoeSpec()).expert_count);
   return found;
+}
+
+// Puts the model together: what is stated beside the file wins over the file, field by field.
+absl::StatusOr<v1::Model> ModelOf(const ImportedJob& job, const StatedBeside& beside,
+                                  const std::string& path) {
+  const std::string file = Name(path);
+  std::vector<FieldViolation> violations;
+  v1::Model model;
+  if (job.model.has_value()) model = ToWire(*job.model);
+  model.set_name(std::filesystem::path(path).stem().string());
+  if (beside.model.has_value()) {
+    if (job.model.has_value()) violations = Contradictions(*beside.model, *job.model, file);
+    if (beside.model->has_layer_count()) model.Clear();
+    model.MergeFrom(*beside.model);
+  }
+  const bool is_whole = beside.model.has_value() && beside.model->has_layer_count();
+  for (const std::string& missing : job.missing_of_model) {
+    const bool is_vocabulary = missing.starts_with("vocab_size");
+    if (is_whole || (is_vocabulary && beside.model.has_value() && model.vocab_size() > 0)) continue;
+    const std::string advice = is_vocabulary ? R"(a --model of {"vocab_size": ...} adds it)"
+                                             : "state the model with --model";
+    violations.push_back(
+        {.field = "model",
+         .description = fmt::format("{} does not state {}; {}", file, missing, advice)});
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return model;
 }
 
 std::vector<std::string> NotesOf(const ImportedJob& job, const std::string& file) {
@@ -81,9 +108,9 @@ std::vector<std::string> NotesOf(const ImportedJob& job, const std::string& file
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const UnusedKey& key : job.unused) by_reason[key.reason].push_back(key.key);
   for (const auto& [reason, keys] : by_reason) {
-    notes.push_back(reason.empty()
-                        ? fmt::format("{}: not known, and not used: {}", file, fmt::join(keys, ", "))
-                        : fmt::format("{}: not used ({}): {}", file, reason, fmt::join(keys, ", ")));
+    notes.push_back(
+        reason.empty() ? fmt::format("{}: not known, and not used: {}", file, fmt::join(keys, ", "))
+                       : fmt::format("{}: not used ({}): {}", file, reason, fmt::join(keys, ", ")));
   }
   return notes;
 }
@@ -113,21 +140,7 @@ absl::StatusOr<LaunchQuestion> ReadLaunchText(const LaunchFileFlags& flags, std:
   LaunchQuestion question = {
       .workload = ToWire(job.workload), .plan = ToWire(job.plan), .notes = NotesOf(job, file)};
   question.workload.MergeFrom(beside.workload);
-  std::vector<FieldViolation> violations;
-  if (request.model.has_value()) {
-    question.model = *beside.model;
-    violations = Contradictions(*request.model, job, file);
-  } else {
-    for (const std::string& missing : job.missing_of_model) {
-      violations.push_back(
-          {.field = "model",
-           .description = fmt::format("{} does not state {}; state the model with --model", file,
-                                      missing)});
-    }
-    if (job.model.has_value()) question.model = ToWire(*job.model);
-    question.model.set_name(std::filesystem::path(file).stem().string());
-  }
-  if (!violations.empty()) return InvalidFields(violations);
+  ASSIGN_OR_RETURN(question.model, ModelOf(job, beside, flags.path));
   return question;
 }
 

@@ -12,7 +12,7 @@ namespace meshwright {
 
 // A launch script or a configuration of a framework.
 struct LaunchFileFlags {
-  std::string path = {};  // empty: none; "-": stdin
+  std::string path = {};                    // empty: none; "-": stdin
   std::vector<std::string> variables = {};  // values of its variables: "NNODES=16"
 };
 

@@ -71,6 +71,76 @@ TEST_F(InputFilesTest, FlagsOfTheSearch) {
   EXPECT_FALSE(parsed.message.has_baseline());
 }
 
+constexpr char kScript[] =
+    "N=${NODES:-1}\n"
+    "torchrun --nnodes $N --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+    "--num-attention-heads 32 --seq-length 2048 --micro-batch-size 1 --global-batch-size 64 --bf16 "
+    "--tensor-model-parallel-size 2 --frobnicate\n";
+constexpr char kCluster[] = R"({"pools": [{"chip": "a", "node_count": 2, "devices_per_node": 8}]})";
+
+TEST_F(InputFilesTest, LaunchScriptFillsTheQuestion) {
+  const auto parsed =
+      ReadTuneRequest({.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
+                       .model = Write("m.json", R"({"vocab_size": 50304})"),
+                       .workload = Write("w.json", R"({"sequence_length": 4096})"),
+                       .cluster = Write("c.json", kCluster)});
+  EXPECT_THAT(parsed.violations, IsEmpty());
+  const v1::TuneRequest& request = parsed.message;
+  EXPECT_EQ(request.model().name(), "run");
+  EXPECT_EQ(request.model().layer_count(), 32);
+  EXPECT_EQ(request.model().vocab_size(), 50304);
+  EXPECT_EQ(request.workload().sequence_length(), 4096);
+  EXPECT_EQ(request.workload().global_batch_size(), 64);
+  EXPECT_EQ(request.workload().framework().name(), "megatron-core");
+  EXPECT_EQ(request.baseline().tensor_parallel(), 2);
+  EXPECT_EQ(request.baseline().data_parallel(), 8);
+  EXPECT_THAT(parsed.notes, testing::Contains(HasSubstr("not known, and not used: frobnicate")));
+}
+
+TEST_F(InputFilesTest, LaunchScriptAndModelMustAgree) {
+  const auto parsed = ReadTuneRequest({.from = {.path = Write("run.sh", kScript)},
+                                       .model = Write("m.json", R"({"layer_count": 40})"),
+                                       .cluster = Write("c.json", "{}")});
+  EXPECT_THAT(parsed.violations,
+              ElementsAre(FieldViolation{"model.layer_count", "40 in --model and 32 in run.sh"}));
+}
+
+TEST_F(InputFilesTest, LaunchScriptWithoutItsVocabulary) {
+  const auto parsed = ReadTuneRequest(
+      {.from = {.path = Write("run.sh", kScript)}, .cluster = Write("c.json", "{}")});
+  EXPECT_THAT(parsed.violations,
+              ElementsAre(Field(&FieldViolation::description, HasSubstr("vocab_size"))));
+  const auto other = ReadTuneRequest(
+      {.from = {.path = folder_.File("absent.sh")}, .cluster = Write("c.json", "{}")});
+  EXPECT_THAT(other.violations, ElementsAre(Field(&FieldViolation::field, "from")));
+}
+
+// The baseline takes what the question states; it may be of another framework's form.
+TEST_F(InputFilesTest, BaselineIsALaunchFile) {
+  const auto parsed =
+      ReadTuneRequest({.model = Write("m.json", R"({"layer_count": 32, "hidden_size": 4096})"),
+                       .workload = Write("w.json", R"({"global_batch_size": 64})"),
+                       .cluster = Write("c.json", kCluster),
+                       .baseline = Write("ds.json", R"({"train_micro_batch_size_per_gpu": 2,
+                                        "zero_optimization": {"stage": 3}})")});
+  EXPECT_THAT(parsed.violations, IsEmpty());
+  EXPECT_EQ(parsed.message.baseline().zero_stage(), 3);
+  EXPECT_EQ(parsed.message.baseline().micro_batch_size(), 2);
+  EXPECT_EQ(parsed.message.baseline().data_parallel(), 16);
+  EXPECT_FALSE(parsed.message.workload().has_framework());
+}
+
+TEST_F(InputFilesTest, LaunchScriptIsACase) {
+  const auto parsed =
+      ReadLaunchCase({.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
+                      .model = Write("m.json", R"({"vocab_size": 50304})"),
+                      .cluster = Write("c.json", kCluster)});
+  EXPECT_THAT(parsed.violations, IsEmpty());
+  EXPECT_EQ(parsed.message.id(), "run.sh");
+  EXPECT_EQ(parsed.message.plan().tensor_parallel(), 2);
+  EXPECT_EQ(parsed.message.cluster().pools_size(), 1);
+}
+
 TEST_F(InputFilesTest, HistoryCountsItsLines) {
   const auto parsed = ReadHistoryFile(Write("h.jsonl", "{\"outcome\": \"ok\"}\n\n{\"x\": 1}\n"));
   EXPECT_EQ(parsed.message.history_size(), 2);

@@ -23,9 +23,8 @@ constexpr std::pair<std::string_view, ContextParallelKind> kContextWords[] = {
     {"allgather", ContextParallelKind::kAllGather}, {"alltoall", ContextParallelKind::kRing}};
 // Of FSDP 1, as words and as the numbers of older files.
 constexpr std::pair<std::string_view, int> kStrategyWords[] = {
-    {"FULL_SHARD", 3},         {"1", 3}, {"SHARD_GRAD_OP", 2},       {"2", 2}, {"NO_SHARD", 0},
-    {"3", 0},                  {"HYBRID_SHARD", 3}, {"4", 3},
-    {"HYBRID_SHARD_ZERO2", 2}, {"5", 2}};
+    {"FULL_SHARD", 3},   {"1", 3}, {"SHARD_GRAD_OP", 2},      {"2", 2}, {"NO_SHARD", 0}, {"3", 0},
+    {"HYBRID_SHARD", 3}, {"4", 3}, {"HYBRID_SHARD_ZERO2", 2}, {"5", 2}};
 
 std::string Parallel(std::string_view name) {
   return fmt::format("parallelism_config.parallelism_config_{}", name);
@@ -53,21 +52,23 @@ int ReadStage(SettingReader& settings, const ReaderContext& context, PlanRequest
   return settings.Bool(Fsdp("reshard_after_forward")).value_or(true) ? 3 : 2;
 }
 
-void ReadFsdp(SettingReader& settings, const ReaderContext& context, PlanRequest& plan) {
+void ReadFsdp(SettingReader& settings, const ReaderContext& context, ImportedJob& job) {
+  PlanRequest& plan = job.plan;
   plan.zero_stage = ReadStage(settings, context, plan);
   plan.tensor_parallel = settings.Int(Parallel("tp_size")).value_or(1);
   plan.context_parallel = settings.Int(Parallel("cp_size")).value_or(1);
   const auto kind =
       settings.Choice<ContextParallelKind>(Parallel("cp_comm_strategy"), kContextWords);
-  plan.context_parallel_kind =
-      kind.value_or(*plan.context_parallel > 1 ? ContextParallelKind::kAllGather
-                                               : ContextParallelKind::kRing);
+  plan.context_parallel_kind = kind.value_or(
+      *plan.context_parallel > 1 ? ContextParallelKind::kAllGather : ContextParallelKind::kRing);
   const auto replicas = settings.Int(Parallel("dp_replicate_size"));
   const auto shards = settings.Int(Parallel("dp_shard_size"));
   if (shards.has_value()) {
     plan.data_parallel = *shards * replicas.value_or(1);
     if (replicas.value_or(1) > 1) plan.zero_group_size = *shards * *plan.context_parallel;
   }
+  // Context parallelism runs PyTorch's own attention only (accelerate's guide to it).
+  if (*plan.context_parallel > 1) job.workload.attention_kernel = AttentionKernel::kVendor;
   plan.recompute =
       settings.Switch(Fsdp("activation_checkpointing")) ? EveryLayer() : RecomputePlan{};
   if (settings.Has(Fsdp("offload_params")) && settings.Switch(Fsdp("offload_params"))) {
@@ -114,7 +115,7 @@ void ReadAccelerate(SettingReader& settings, const ReaderContext& context, Impor
   job.workload.precision =
       settings.Choice<Precision>("mixed_precision", kPrecisionWords).value_or(Precision::kFp32);
   if (type == "FSDP") {
-    ReadFsdp(settings, context, plan);
+    ReadFsdp(settings, context, job);
   } else if (type == "MULTI_GPU" || type == "MULTI_NPU" || type == "MULTI_XPU" || type == "NO" ||
              type == "MULTI_MLU" || type == "MULTI_MUSA") {
     plan.tensor_parallel = 1;

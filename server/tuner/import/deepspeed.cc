@@ -21,16 +21,15 @@ namespace {
 constexpr std::pair<std::string_view, GradientDtype> kGradientWords[] = {
     {"fp32", GradientDtype::kFp32}, {"bf16", GradientDtype::kBf16}, {"fp16", GradientDtype::kFp16}};
 constexpr std::pair<std::string_view, Optimizer> kOptimizerWords[] = {
-    {"Adam", Optimizer::kAdam},  {"AdamW", Optimizer::kAdam}, {"FusedAdam", Optimizer::kAdam},
-    {"adam", Optimizer::kAdam},  {"adamw", Optimizer::kAdam}, {"SGD", Optimizer::kSgd},
+    {"Adam", Optimizer::kAdam}, {"AdamW", Optimizer::kAdam}, {"FusedAdam", Optimizer::kAdam},
+    {"adam", Optimizer::kAdam}, {"adamw", Optimizer::kAdam}, {"SGD", Optimizer::kSgd},
     {"sgd", Optimizer::kSgd}};
 
 void ReadPrecision(SettingReader& settings, WorkloadRequest& workload) {
   const bool is_bf16 = settings.Switch("bf16.enabled") || settings.Switch("bfloat16.enabled");
   const bool is_fp16 = settings.Has("fp16.enabled") && settings.Switch("fp16.enabled");
   if (is_bf16 && is_fp16) settings.Refuse("bf16.enabled", "true together with fp16.enabled");
-  workload.precision =
-      is_bf16 ? Precision::kBf16 : (is_fp16 ? Precision::kFp16 : Precision::kFp32);
+  workload.precision = is_bf16 ? Precision::kBf16 : (is_fp16 ? Precision::kFp16 : Precision::kFp32);
   // Without a setting, gradients accumulate in the type of the training.
   GradientDtype usual = is_fp16 ? GradientDtype::kFp16 : GradientDtype::kFp32;
   if (is_bf16) usual = GradientDtype::kFp32;  // of BF16_Optimizer
@@ -85,9 +84,10 @@ void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
   const int interval = settings.Int("pipeline.activation_checkpoint_interval").value_or(0);
   plan.recompute = interval > 0 ? EveryLayer() : RecomputePlan{};
   if (interval > 1) {
-    settings.Note(fmt::format("pipeline.activation_checkpoint_interval = {}: layers are recomputed "
-                              "in groups, and are read as recomputed one by one",
-                              interval));
+    settings.Note(
+        fmt::format("pipeline.activation_checkpoint_interval = {}: layers are recomputed "
+                    "in groups, and are read as recomputed one by one",
+                    interval));
   }
   plan.data_parallel = settings.Int("data_parallel_size");
 }

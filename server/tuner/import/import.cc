@@ -26,7 +26,7 @@ struct Reader {
 
 // Each framework that has a form of its own has a row here.
 constexpr std::array kReaders = {
-    Reader{"torchtitan", ReadTorchtitan}, Reader{"deepspeed", ReadDeepSpeed},
+    Reader{"torchtitan", ReadTorchtitan},   Reader{"deepspeed", ReadDeepSpeed},
     Reader{"pytorch-fsdp", ReadAccelerate}, Reader{"maxtext", ReadMaxText},
     Reader{"nanotron", ReadNanotron},       Reader{"paddle", ReadPaddle}};
 
@@ -81,9 +81,9 @@ std::optional<int> DevicesOf(const ImportRequest& request, const JobProcesses& p
   job.devices = processes.Count();
   if (!job.devices.has_value()) {
     if (!processes.unresolved.empty() && request.devices.has_value()) {
-      job.notes.push_back(
-          fmt::format("the number of processes depends on {}; read as the {} devices of the cluster",
-                      processes.unresolved, *request.devices));
+      job.notes.push_back(fmt::format(
+          "the number of processes depends on {}; read as the {} devices of the cluster",
+          processes.unresolved, *request.devices));
     }
     return request.devices;
   }
@@ -135,6 +135,9 @@ absl::StatusOr<ImportedJob> ImportJob(const ImportRequest& request) {
   RETURN_IF_ERROR(Mistakes(std::move(violations)));
   std::ranges::move(settings.TakeRest(OtherKeysOf(source.framework)),
                     std::back_inserter(job.unused));
+  for (Setting& argument : source.program) {
+    job.unused.push_back({.key = std::move(argument.key), .reason = "the program's own arguments"});
+  }
   std::ranges::copy(settings.notes(), std::back_inserter(job.notes));
   return job;
 }

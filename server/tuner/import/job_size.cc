@@ -10,15 +10,12 @@ namespace meshwright {
 namespace {
 
 constexpr std::array<std::string_view, 8> kNodeKeys = {
-    "nnodes",        "num-nodes",         "num-machines", "experiment.runner.nnodes",
-    "num_machines",  "trainer.num_nodes", "n-nodes",      "worker-num"};
-constexpr std::array<std::string_view, 7> kProcessKeys = {"nproc-per-node",
-                                                          "num-gpus",
-                                                          "experiment.runner.nproc_per_node",
-                                                          "trainer.devices",
-                                                          "gpus-per-node",
-                                                          "local-worker-num",
-                                                          "ntasks-per-node"};
+    "nnodes",       "num-nodes",         "num-machines", "experiment.runner.nnodes",
+    "num_machines", "trainer.num_nodes", "n-nodes",      "worker-num"};
+constexpr std::array<std::string_view, 7> kProcessKeys = {
+    "nproc-per-node",  "num-gpus",      "experiment.runner.nproc_per_node",
+    "trainer.devices", "gpus-per-node", "local-worker-num",
+    "ntasks-per-node"};
 
 std::optional<int> WholeNumber(std::string_view text) {
   int value = 0;
@@ -84,8 +81,7 @@ JobProcesses TakeProcesses(SettingReader& settings,
   }
   if (!processes.nodes.has_value()) processes.nodes = OptionOf(batch, {"--nodes", "-N"});
   if (!processes.of_node.has_value()) {
-    processes.of_node =
-        OptionOf(batch, {"--gpus-per-node", "--gres", "--ntasks-per-node"});
+    processes.of_node = OptionOf(batch, {"--gpus-per-node", "--gres", "--ntasks-per-node"});
   }
   // Launchers start one node unless they are told otherwise.
   if (processes.of_node.has_value() && !processes.nodes.has_value() &&

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "search_space/base/status.h"
+#include "server/tuner/import/recipe.h"
 #include "server/tuner/import/text/config_settings.h"
 #include "server/tuner/import/text/launch_command.h"
-#include "server/tuner/import/recipe.h"
 #include "server/tuner/import/text/shell_script.h"
 
 namespace meshwright {
@@ -63,8 +63,8 @@ constexpr std::array<std::string_view, 9> kMindSpeedFlags = {
     "context-parallel-algo", "use-ascend-mc2",         "moe-tp-extend-ep",
     "num-layer-list",        "tokenizer-name-or-path", "use-ascend-coc"};
 // Flags that Megatron-LM had before Megatron-Core ran its layers.
-constexpr std::array<std::string_view, 3> kOldFlags = {
-    "activations-checkpoint-method", "checkpoint-activations", "DDP-impl"};
+constexpr std::array<std::string_view, 3> kOldFlags = {"activations-checkpoint-method",
+                                                       "checkpoint-activations", "DDP-impl"};
 
 bool HasKey(const std::vector<Setting>& settings, std::string_view key) {
   return std::ranges::any_of(settings, [&](const Setting& setting) {
@@ -169,7 +169,8 @@ class Gatherer {
       TakeRecipe();
     } else if (framework == "megatron-core") {
       std::erase_if(settings, [](const Setting& setting) {
-        return setting.key.starts_with("ENV_VARS.") || setting.key == "TEST_TYPE";
+        return setting.key.starts_with("ENV_VARS.") || setting.key == "TEST_TYPE" ||
+               setting.key == "METRICS";
       });
       std::ranges::for_each(settings, MakeFlag);
       NameMegatron(settings);
@@ -259,18 +260,26 @@ class Gatherer {
     std::vector<Setting>& flags = command.arguments;
     NameMegatron(flags);
     if (command.program.ends_with(".py") && !command.program.ends_with("pretrain_gpt.py")) {
-      source_.notes.push_back(fmt::format("{} may set defaults of its own, which are not read",
-                                          command.program));
+      source_.notes.push_back(
+          fmt::format("{} may set defaults of its own, which are not read", command.program));
     }
     for (const Setting& flag : flags) {
       if (flag.key != "deepspeed-config") continue;
       if (!flag.unresolved.empty()) {
-        source_.notes.push_back(fmt::format("the DeepSpeed file is not read; its name depends on {}",
-                                            flag.unresolved));
+        source_.notes.push_back(
+            fmt::format("the DeepSpeed file is not read; its name depends on {}", flag.unresolved));
         continue;
       }
-      ASSIGN_OR_RETURN(const std::string text, Open(flag.value));
-      ASSIGN_OR_RETURN(source_.deepspeed, JsonSettings(text, flag.value));
+      // Scripts often write the file by a command that is not executed here.
+      const auto text = Open(flag.value);
+      if (!text.ok()) {
+        source_.notes.push_back(
+            fmt::format("the DeepSpeed file {} cannot be read; ZeRO is that of "
+                        "--zero-stage",
+                        flag.value));
+        continue;
+      }
+      ASSIGN_OR_RETURN(source_.deepspeed, JsonSettings(*text, flag.value));
     }
     std::ranges::move(flags, std::back_inserter(source_.settings));
     return absl::OkStatus();
@@ -349,6 +358,8 @@ class Gatherer {
       } else if (setting.key == "per-device-train-batch-size" ||
                  setting.key == "gradient-accumulation-steps") {
         source_.settings.push_back(std::move(setting));
+      } else {
+        source_.program.push_back(std::move(setting));
       }
     }
     constexpr const char* kSteps = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS";

@@ -12,16 +12,17 @@ namespace meshwright {
 
 // The settings of a job, gathered from a script and the files that it names.
 struct JobSource {
-  std::string framework = {};              // one of the frameworks of a workload
-  std::vector<Setting> settings = {};      // in the form that the framework's reader takes
-  std::vector<Setting> launcher = {};      // that state the size of the job
-  std::vector<Setting> deepspeed = {};     // of a DeepSpeed JSON beside Megatron's arguments
+  std::string framework = {};                     // one of the frameworks of a workload
+  std::vector<Setting> settings = {};             // in the form that the framework's reader takes
+  std::vector<Setting> launcher = {};             // that state the size of the job
+  std::vector<Setting> deepspeed = {};            // of a DeepSpeed JSON beside Megatron's arguments
   std::map<std::string, std::string> batch = {};  // options of "#SBATCH" lines
+  std::vector<Setting> program = {};  // arguments of a training program that is not known
   std::vector<std::string> notes = {};
 };
 
-// Finds out what a file is, and gathers its settings. For a file of no known framework the reason is
-// UNKNOWN_LAUNCH_FILE.
+// Finds out what a file is, and gathers its settings. For a file of no known framework the reason
+// is UNKNOWN_LAUNCH_FILE.
 absl::StatusOr<JobSource> GatherJob(const ImportRequest& request);
 
 }  // namespace meshwright

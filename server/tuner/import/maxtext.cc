@@ -80,8 +80,9 @@ class Mesh {
 
  private:
   static constexpr const char* kNames[] = {
-      "data",     "pipeline", "fsdp",   "fsdp_transpose",    "context",       "tensor",
-      "sequence", "expert",   "tensor_transpose", "tensor_sequence", "autoregressive"};
+      "data",          "pipeline", "fsdp",   "fsdp_transpose",   "context",
+      "tensor",        "sequence", "expert", "tensor_transpose", "tensor_sequence",
+      "autoregressive"};
   SettingReader& settings_;
   std::vector<std::pair<std::string, int>> sizes_;
   std::string rest_key_;
@@ -130,8 +131,8 @@ void ReadModel(SettingReader& settings, ImportedJob& job) {
   model.kv_head_count = settings.Int("base_num_kv_heads").value_or(16);
   model.head_dim = settings.Int("head_dim").value_or(128);
   model.vocab_size = settings.Int("vocab_size").value_or(32000);
-  model.tied_embeddings = settings.Switch("logits_via_embedding") &&
-                          settings.Has("logits_via_embedding");
+  model.tied_embeddings =
+      settings.Switch("logits_via_embedding") && settings.Has("logits_via_embedding");
   const std::vector<std::string> activations = settings.List("mlp_activations");
   const bool is_gated = activations.size() != 1;
   const bool is_gelu = !activations.empty() && activations.front() == "gelu";
@@ -144,8 +145,7 @@ void ReadModel(SettingReader& settings, ImportedJob& job) {
 
 void ReadWorkload(SettingReader& settings, WorkloadRequest& workload) {
   workload.sequence_length = settings.Int("max_target_length").value_or(2048);
-  workload.precision =
-      settings.Choice<Precision>("dtype", kDtypeWords).value_or(Precision::kBf16);
+  workload.precision = settings.Choice<Precision>("dtype", kDtypeWords).value_or(Precision::kBf16);
   const std::string quantization = settings.Text("quantization").value_or("");
   if (quantization.find("fp8") != std::string::npos) {
     workload.precision = Precision::kFp8;
@@ -153,8 +153,8 @@ void ReadWorkload(SettingReader& settings, WorkloadRequest& workload) {
     settings.Refuse("quantization", quantization + "; read are fp8 and none");
   }
   settings.Text("weight_dtype");
-  workload.gradient_dtype = settings.Choice<GradientDtype>("grad_dtype", kGradientWords)
-                                .value_or(GradientDtype::kFp32);
+  workload.gradient_dtype =
+      settings.Choice<GradientDtype>("grad_dtype", kGradientWords).value_or(GradientDtype::kFp32);
   workload.optimizer =
       settings.Choice<Optimizer>("opt_type", kOptimizerWords).value_or(Optimizer::kAdam);
   const auto attention =
@@ -184,8 +184,8 @@ void ReadPlan(SettingReader& settings, const ReaderContext& context, const Mesh&
   const int shards = mesh.Axis("fsdp") * mesh.Axis("fsdp_transpose") * mesh.Axis("expert");
   plan.data_parallel = shards * mesh.Axis("data");
   const bool is_sharded = shards * *plan.context_parallel > 1;
-  const bool over_data = settings.Switch("shard_optimizer_over_data") &&
-                         settings.Has("shard_optimizer_over_data");
+  const bool over_data =
+      settings.Switch("shard_optimizer_over_data") && settings.Has("shard_optimizer_over_data");
   plan.zero_stage = is_sharded ? 3 : (over_data ? 1 : 0);
   if (is_sharded && mesh.Axis("data") > 1) {
     plan.zero_group_size = shards * *plan.context_parallel;

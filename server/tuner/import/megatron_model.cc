@@ -15,9 +15,10 @@
 namespace meshwright {
 namespace {
 
-constexpr std::pair<std::string_view, NormKind> kNormWords[] = {
-    {"LayerNorm", NormKind::kLayernorm}, {"layernorm", NormKind::kLayernorm},
-    {"RMSNorm", NormKind::kRmsnorm},     {"rmsnorm", NormKind::kRmsnorm}};
+constexpr std::pair<std::string_view, NormKind> kNormWords[] = {{"LayerNorm", NormKind::kLayernorm},
+                                                                {"layernorm", NormKind::kLayernorm},
+                                                                {"RMSNorm", NormKind::kRmsnorm},
+                                                                {"rmsnorm", NormKind::kRmsnorm}};
 constexpr std::pair<std::string_view, MlpKind> kGluWords[] = {{"swiglu", MlpKind::kSwiglu},
                                                               {"geglu", MlpKind::kGeglu}};
 
@@ -55,20 +56,21 @@ void ReadAttention(SettingReader& settings, ModelSpec& model) {
   model.kv_head_count = is_grouped ? groups.value_or(1) : model.attention_head_count;
   if (const auto heads = settings.Int("num-key-value-heads")) model.kv_head_count = *heads;
   if (!is_grouped && groups.has_value() && *groups != model.attention_head_count) {
-    settings.Note(fmt::format(
-        "num-query-groups = {} without group-query-attention has no effect", *groups));
+    settings.Note(
+        fmt::format("num-query-groups = {} without group-query-attention has no effect", *groups));
   }
-  const int usual = model.attention_head_count > 0 ? model.hidden_size / model.attention_head_count
-                                                   : 0;
+  const int usual =
+      model.attention_head_count > 0 ? model.hidden_size / model.attention_head_count : 0;
   model.head_dim = settings.Int("kv-channels").value_or(usual);
   const std::vector<int> window = settings.Ints("window-size");
   if (!window.empty() && window.front() >= 0) model.sliding_window = window.front() + 1;
 }
 
 void ReadLatentAttention(SettingReader& settings, ModelSpec& model) {
-  if (!settings.Switch("multi-latent-attention") && !settings.Switch("multi-head-latent-attention")) {
-    return;
-  }
+  const bool is_stated =
+      settings.Switch("multi-latent-attention") || settings.Switch("multi-head-latent-attention");
+  // Programs whose attention is always latent state only its rank.
+  if (!is_stated && !settings.Has("kv-lora-rank")) return;
   // The defaults are those of MLATransformerConfig in Megatron-Core.
   MlaSpec mla;
   mla.q_lora_rank = settings.Int("q-lora-rank").value_or(0);
@@ -110,7 +112,8 @@ std::optional<int> LeadingDense(std::string pattern) {
 }
 
 void ReadDenseLayers(SettingReader& settings, MoeSpec& moe) {
-  if (const auto dense = settings.Int("first-k-dense-replace")) moe.first_dense_layer_count = *dense;
+  if (const auto dense = settings.Int("first-k-dense-replace"))
+    moe.first_dense_layer_count = *dense;
   const auto pattern = settings.Text("moe-layer-freq");
   if (!pattern.has_value() || *pattern == "1") return;
   const auto dense = LeadingDense(*pattern);
@@ -132,7 +135,9 @@ void ReadExperts(SettingReader& settings, ModelSpec& model) {
   const auto size = settings.Int("moe-ffn-hidden-size");
   const auto old_size = settings.Int("moe-intermediate-size");
   moe.expert_ffn_hidden_size = size.value_or(old_size.value_or(model.ffn_hidden_size));
-  const auto shared = settings.Int("n-shared-experts");
+  const auto shared = settings.Has("n-shared-experts") ? settings.Int("n-shared-experts")
+                                                       : settings.Int("num-shared-experts");
+  settings.Switch("enable-shared-expert");
   if (shared.has_value()) {
     moe.shared_expert_ffn_hidden_size = *shared * moe.expert_ffn_hidden_size;
   }
@@ -157,7 +162,8 @@ void ReadMegatronModel(SettingReader& settings, ImportedJob& job) {
   ReadFeedForward(settings, model);
   ReadAttention(settings, model);
   ReadLatentAttention(settings, model);
-  model.norm = settings.Choice<NormKind>("normalization", kNormWords).value_or(NormKind::kLayernorm);
+  model.norm =
+      settings.Choice<NormKind>("normalization", kNormWords).value_or(NormKind::kLayernorm);
   model.tied_embeddings = !settings.Switch("untie-embeddings-and-output-weights");
   const auto vocabulary = settings.Int("vocab-size");
   const auto padded = settings.Int("padded-vocab-size");

@@ -50,8 +50,8 @@ void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
   // Groups of the exchange of heads: that of the node, as the plan has it.
   settings.List("hierarchical-context-parallel-sizes");
   settings.List("ulysses-degree-in-cp");
-  plan.rank_order = settings.Switch("use-tp-pp-dp-mapping") ? RankOrder::kTpCpEpPpDp
-                                                            : RankOrder::kTpCpEpDpPp;
+  plan.rank_order =
+      settings.Switch("use-tp-pp-dp-mapping") ? RankOrder::kTpCpEpPpDp : RankOrder::kTpCpEpDpPp;
   plan.micro_batch_size = settings.Int("micro-batch-size");
   if (!plan.micro_batch_size.has_value()) {
     settings.Refuse("micro-batch-size", "is not stated; Megatron has no default for it");
@@ -80,8 +80,7 @@ void ReadExperts(SettingReader& settings, const ReaderContext& context, const Im
 void ReadSharding(SettingReader& settings, PlanRequest& plan) {
   const bool is_fsdp = settings.Switch("use-megatron-fsdp") || settings.Switch("use-custom-fsdp") ||
                        settings.Switch("use-torch-fsdp2");
-  const auto strategy =
-      settings.Choice<int>("data-parallel-sharding-strategy", kShardingWords);
+  const auto strategy = settings.Choice<int>("data-parallel-sharding-strategy", kShardingWords);
   const bool is_distributed = settings.Switch("use-distributed-optimizer");
   plan.zero_stage = is_distributed ? 1 : 0;
   // Without a strategy Megatron's FSDP shards nothing; PyTorch's shards everything.
@@ -107,9 +106,9 @@ void ReadShardingGroup(SettingReader& settings, PlanRequest& plan) {
   }
   const int replicas = *plan.data_parallel * *plan.context_parallel;
   if (groups < 1 || replicas % groups != 0) {
-    settings.Refuse("num-distributed-optimizer-instances",
-                    fmt::format("{}; must divide data x context parallelism = {}", groups,
-                                replicas));
+    settings.Refuse(
+        "num-distributed-optimizer-instances",
+        fmt::format("{}; must divide data x context parallelism = {}", groups, replicas));
     return;
   }
   plan.zero_group_size = replicas / groups;
@@ -136,8 +135,7 @@ void ReadEndStages(SettingReader& settings, int layers, PlanRequest& plan) {
     return;
   }
   plan.layers_per_stage = Equal(std::max(1, middle), std::max(rest, 0));
-  plan.layers_per_stage.resize(static_cast<std::size_t>(stages),
-                               middle > 0 ? rest / middle : 0);
+  plan.layers_per_stage.resize(static_cast<std::size_t>(stages), middle > 0 ? rest / middle : 0);
   if (first.has_value()) plan.layers_per_stage.front() = *first;
   if (last.has_value()) plan.layers_per_stage.back() = *last;
 }
@@ -243,14 +241,15 @@ void ReadRecomputeByStage(SettingReader& settings, PlanRequest& plan) {
     const bool is_simple = row.is_array() && row.size() == 3 && row[0].is_number_integer() &&
                            row[2].is_number_integer() && row[0] > 0 && row[0] < 1000;
     if (!is_simple) {
-      settings.Refuse(key, *text + "; read are rows of stages, micro-batches and a number of "
-                                   "layers that all micro-batches share");
+      settings.Refuse(key, *text +
+                               "; read are rows of stages, micro-batches and a number of "
+                               "layers that all micro-batches share");
       return;
     }
     counts.insert(counts.end(), row[0].get<std::size_t>(), row[2].get<int>());
   }
-  plan.recompute = RecomputePlan{.granularity = RecomputeGranularity::kFull,
-                                 .layer_counts = std::move(counts)};
+  plan.recompute =
+      RecomputePlan{.granularity = RecomputeGranularity::kFull, .layer_counts = std::move(counts)};
 }
 
 // The first `of_chunk` layers of each virtual stage, or of each stage as MindSpeed counts them.
@@ -271,8 +270,8 @@ void ReadRecompute(SettingReader& settings, const ModelSpec* model, PlanRequest&
       settings.Choice<RecomputeGranularity>("recompute-granularity", kGranularityWords);
   if (settings.Switch("recompute-activations")) granularity = RecomputeGranularity::kSelective;
   // Versions before 2022, and Megatron-DeepSpeed.
-  const bool is_old = settings.Switch("checkpoint-activations") ||
-                      settings.Has("activations-checkpoint-method");
+  const bool is_old =
+      settings.Switch("checkpoint-activations") || settings.Has("activations-checkpoint-method");
   settings.Switch("deepspeed-activation-checkpointing");
   std::string method = settings.Text("recompute-method").value_or("");
   if (const auto old = settings.Text("activations-checkpoint-method")) method = *old;
@@ -293,9 +292,10 @@ void ReadRecompute(SettingReader& settings, const ModelSpec* model, PlanRequest&
   } else if (granularity == RecomputeGranularity::kFull) {
     plan.recompute = EveryLayer();
     if (layers > 1 || group.value_or(1) > 1) {
-      settings.Note(fmt::format("recompute-num-layers = {}: layers are recomputed in groups, and "
-                                "are read as recomputed one by one",
-                                std::max(layers, group.value_or(1))));
+      settings.Note(
+          fmt::format("recompute-num-layers = {}: layers are recomputed in groups, and "
+                      "are read as recomputed one by one",
+                      std::max(layers, group.value_or(1))));
     }
   }
   settings.Switch("enable-recompute-layers-per-pp-rank");

@@ -19,8 +19,8 @@ constexpr std::pair<std::string_view, Fp8Recipe> kRecipeWords[] = {
     {"delayed", Fp8Recipe::kDelayed},
     {"blockwise", Fp8Recipe::kBlockwise},
     {"mxfp8", Fp8Recipe::kMxfp8}};
-constexpr std::pair<std::string_view, Optimizer> kOptimizerWords[] = {
-    {"adam", Optimizer::kAdam}, {"sgd", Optimizer::kSgd}};
+constexpr std::pair<std::string_view, Optimizer> kOptimizerWords[] = {{"adam", Optimizer::kAdam},
+                                                                      {"sgd", Optimizer::kSgd}};
 // "auto" leaves the choice to TransformerEngine.
 constexpr std::pair<std::string_view, std::optional<AttentionKernel>> kBackendWords[] = {
     {"flash", AttentionKernel::kFlash2},
@@ -33,8 +33,7 @@ void ReadPrecision(SettingReader& settings, WorkloadRequest& workload) {
   const bool is_bf16 = settings.Switch("bf16");
   const bool is_fp16 = settings.Switch("fp16");
   if (is_bf16 && is_fp16) settings.Refuse("bf16", "together with fp16; one of them");
-  workload.precision =
-      is_bf16 ? Precision::kBf16 : (is_fp16 ? Precision::kFp16 : Precision::kFp32);
+  workload.precision = is_bf16 ? Precision::kBf16 : (is_fp16 ? Precision::kFp16 : Precision::kFp32);
   const bool is_fp8 = settings.Text("fp8-format").has_value() || settings.Text("fp8").has_value() ||
                       settings.Switch("fp8-hybrid") || settings.Switch("fp8-e4m3");
   const auto recipe = settings.Choice<Fp8Recipe>("fp8-recipe", kRecipeWords);
@@ -53,8 +52,7 @@ void ReadPrecision(SettingReader& settings, WorkloadRequest& workload) {
 void ReadAttention(SettingReader& settings, WorkloadRequest& workload) {
   const auto backend =
       settings.Choice<std::optional<AttentionKernel>>("attention-backend", kBackendWords);
-  const bool is_flash =
-      settings.Switch("use-flash-attn") || settings.Switch("use-flash-attn-v2");
+  const bool is_flash = settings.Switch("use-flash-attn") || settings.Switch("use-flash-attn-v2");
   const bool is_flash1 = settings.Switch("use-flash-attn-v1");
   const bool is_local = settings.Text("transformer-impl").value_or("") == "local";
   const bool is_unfused = settings.Switch("no-masked-softmax-fusion") ||
@@ -86,10 +84,9 @@ void ReadOverlap(SettingReader& settings, WorkloadRequest& workload) {
   OverlapRequest& overlap = workload.overlap;
   overlap.gradient_reduce = settings.Switch("overlap-grad-reduce");
   overlap.parameter_gather = settings.Switch("overlap-param-gather");
-  overlap.tensor_parallel =
-      settings.Switch("tp-comm-overlap") || settings.Switch("use-ascend-mc2");
-  const bool is_off = settings.Switch("no-overlap-p2p-communication") ||
-                      settings.Bool("overlap-p2p-comm") == false;
+  overlap.tensor_parallel = settings.Switch("tp-comm-overlap") || settings.Switch("use-ascend-mc2");
+  const bool is_off =
+      settings.Switch("no-overlap-p2p-communication") || settings.Bool("overlap-p2p-comm") == false;
   overlap.pipeline_p2p = !is_off;
 }
 
@@ -108,9 +105,8 @@ void ReadMegatronWorkload(SettingReader& settings, ImportedJob& job) {
   ReadOverlap(settings, workload);
   workload.optimizer =
       settings.Choice<Optimizer>("optimizer", kOptimizerWords).value_or(Optimizer::kAdam);
-  workload.cross_entropy_kernel = settings.Switch("cross-entropy-loss-fusion")
-                                      ? KernelFusion::kFused
-                                      : KernelFusion::kUnfused;
+  workload.cross_entropy_kernel =
+      settings.Switch("cross-entropy-loss-fusion") ? KernelFusion::kFused : KernelFusion::kUnfused;
   workload.grouped_gemm = settings.Switch("moe-grouped-gemm");
   settings.Text("cross-entropy-fusion-impl");
   settings.Text("moe-token-dispatcher-type");

@@ -50,8 +50,8 @@ void ReadModel(SettingReader& settings, ImportedJob& job) {
   const bool is_gated = settings.Text(Model("hidden_act")).value_or("silu") == "silu";
   model.mlp = is_gated ? MlpKind::kSwiglu : MlpKind::kGelu;
   model.norm = NormKind::kRmsnorm;
-  model.tied_embeddings = settings.Has(Model("tie_word_embeddings")) &&
-                          settings.Switch(Model("tie_word_embeddings"));
+  model.tied_embeddings =
+      settings.Has(Model("tie_word_embeddings")) && settings.Switch(Model("tie_word_embeddings"));
   job.model = model;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -34,8 +35,7 @@ void ReadPrecision(SettingReader& settings, WorkloadRequest& workload) {
   const bool is_bf16 = settings.Bool("bf16").value_or(false);
   const bool is_fp16 = settings.Bool("fp16").value_or(false);
   if (is_bf16 && is_fp16) settings.Refuse("bf16", "true together with fp16");
-  workload.precision =
-      is_bf16 ? Precision::kBf16 : (is_fp16 ? Precision::kFp16 : Precision::kFp32);
+  workload.precision = is_bf16 ? Precision::kBf16 : (is_fp16 ? Precision::kFp16 : Precision::kFp32);
   const std::string level = settings.Text("fp16_opt_level").value_or("O1");
   const bool is_master = settings.Bool("amp_master_grad").value_or(false);
   workload.gradient_dtype = GradientDtype::kFp32;
@@ -77,6 +77,21 @@ void ReadWorkload(SettingReader& settings, WorkloadRequest& workload) {
       HasWord(settings, "sharding_parallel_config", "enable_stage1_broadcast_overlap");
 }
 
+// Notes the words of the options that are read for no field.
+void NoteOtherOptions(SettingReader& settings) {
+  constexpr std::string_view kRead[] = {
+      "enable_mp_async_allreduce",    "enable_sp_async_reduce_scatter",  "enable_overlap_p2p_comm",
+      "enable_sharding_comm_overlap", "enable_dp_comm_overlap",          "enable_stage1_overlap",
+      "enable_stage2_overlap",        "enable_stage1_broadcast_overlap", "use_dualpipev"};
+  for (const char* key :
+       {"tensor_parallel_config", "pipeline_parallel_config", "sharding_parallel_config"}) {
+    for (const std::string& word : settings.List(key)) {
+      if (std::ranges::find(kRead, word) != std::end(kRead)) continue;
+      settings.Note(fmt::format("{}: {} is not read", key, word));
+    }
+  }
+}
+
 void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
   // -1 stands for 1.
   const auto degree = [&settings](std::string_view key) {
@@ -89,6 +104,10 @@ void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
   const int virtual_stages = degree("virtual_pp_degree");
   plan.virtual_pipeline = *plan.pipeline_parallel > 1 ? virtual_stages : 1;
   plan.schedule = *plan.virtual_pipeline > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
+  if (*plan.pipeline_parallel > 1 &&
+      HasWord(settings, "pipeline_parallel_config", "use_dualpipev")) {
+    plan.schedule = Schedule::kDualpipeV;
+  }
   const int exchanged = degree("sep_parallel_degree");
   plan.context_parallel = exchanged * degree("context_parallel_degree");
   plan.context_parallel_kind =
@@ -157,6 +176,7 @@ void ReadPaddle(SettingReader& settings, const ReaderContext& context, ImportedJ
   PlanRequest& plan = job.plan;
   ReadWorkload(settings, job.workload);
   ReadDegrees(settings, plan);
+  NoteOtherOptions(settings);
   ReadSharding(settings, plan);
   SetDataParallel(settings, context,
                   "tensor_parallel_degree x pipeline_parallel_degree x sep and context degree",

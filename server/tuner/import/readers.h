@@ -7,15 +7,15 @@
 
 #include "search_space/spec/model.h"
 #include "server/tuner/import/imported_job.h"
-#include "server/tuner/import/text/launch_command.h"
 #include "server/tuner/import/setting_reader.h"
+#include "server/tuner/import/text/launch_command.h"
 
 namespace meshwright {
 
 // What a reader knows beside the settings.
 struct ReaderContext {
-  std::optional<ModelSpec> model = {};  // stated beside the file; wins over that of the file
-  std::optional<int> devices = {};      // processes of the job
+  std::optional<ModelSpec> model = {};        // stated beside the file; wins over that of the file
+  std::optional<int> devices = {};            // processes of the job
   std::optional<int> global_batch_size = {};  // stated beside the file
 };
 
@@ -34,8 +34,8 @@ void ReadMegatronModel(SettingReader& settings, ImportedJob& job);
 void ReadMegatronWorkload(SettingReader& settings, ImportedJob& job);
 void ReadMegatronPlan(SettingReader& settings, const ReaderContext& context, ImportedJob& job);
 
-// Returns the decoder layers of each part of a layout such as "Et*3|(tt|)*6m|L", in the order of the
-// model; nullopt for a text that is none.
+// Returns the decoder layers of each part of a layout such as "Et*3|(tt|)*6m|L", in the order of
+// the model; nullopt for a text that is none.
 std::optional<std::vector<int>> LayoutLayers(std::string_view layout);
 
 // Keys that no reader of the framework takes and that are known.

@@ -55,7 +55,8 @@ bool AddSpecial(const Setting& field, std::vector<Setting>& flags) {
   }
   if (path.ends_with("ddp.grad_reduce_in_fp32")) {
     const bool is_fp32 = IsTrue(field);
-    flags.push_back(Renamed(field, "accumulate-allreduce-grads-in-fp32", is_fp32 ? "true" : "false"));
+    flags.push_back(
+        Renamed(field, "accumulate-allreduce-grads-in-fp32", is_fp32 ? "true" : "false"));
     flags.push_back(Renamed(field, "grad-reduce-in-bf16", is_fp32 ? "false" : "true"));
     return true;
   }

@@ -40,9 +40,7 @@ std::optional<int> ParsedInt(std::string_view text) {
   return static_cast<int>(*number);
 }
 
-bool IsNull(std::string_view value) {
-  return value == "null" || value == "None" || value == "~";
-}
+bool IsNull(std::string_view value) { return value == "null" || value == "None" || value == "~"; }
 
 std::vector<std::string> Items(const std::string& value) {
   std::vector<std::string> items;
@@ -162,8 +160,7 @@ void SettingReader::Refuse(std::string_view key, std::string description) {
       place = fmt::format(" ({})", entry.setting.place);
     }
   }
-  violations_.push_back(
-      {.field = std::string(key), .description = std::move(description) + place});
+  violations_.push_back({.field = std::string(key), .description = std::move(description) + place});
 }
 
 std::vector<UnusedKey> SettingReader::TakeRest(std::span<const OtherKey> table) {
@@ -179,8 +176,8 @@ std::vector<UnusedKey> SettingReader::TakeRest(std::span<const OtherKey> table) 
       }
       Note(fmt::format("{}: {}", entry.setting.key, row->reason));
     }
-    rest.push_back({.key = entry.setting.key,
-                    .reason = row == nullptr ? "" : std::string(row->reason)});
+    rest.push_back(
+        {.key = entry.setting.key, .reason = row == nullptr ? "" : std::string(row->reason)});
   }
   return rest;
 }

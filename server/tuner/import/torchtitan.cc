@@ -32,8 +32,8 @@ constexpr std::pair<std::string_view, Fp8Recipe> kRecipeWords[] = {
     {"tensorwise", Fp8Recipe::kTensorwise},
     {"rowwise", Fp8Recipe::kRowwise},
     {"rowwise_with_gw_hp", Fp8Recipe::kRowwise}};
-constexpr std::pair<std::string_view, Precision> kParamWords[] = {
-    {"bfloat16", Precision::kBf16}, {"float32", Precision::kFp32}};
+constexpr std::pair<std::string_view, Precision> kParamWords[] = {{"bfloat16", Precision::kBf16},
+                                                                  {"float32", Precision::kFp32}};
 constexpr std::pair<std::string_view, Optimizer> kOptimizerWords[] = {{"AdamW", Optimizer::kAdam},
                                                                       {"Adam", Optimizer::kAdam}};
 
@@ -45,9 +45,8 @@ int Degree(SettingReader& settings, std::string_view name) {
 
 // Converters switch fp8 on; its recipe stands in a section whose name changed over the versions.
 void ReadPrecision(SettingReader& settings, WorkloadRequest& workload) {
-  workload.precision =
-      settings.Choice<Precision>("training.mixed_precision_param", kParamWords)
-          .value_or(Precision::kBf16);
+  workload.precision = settings.Choice<Precision>("training.mixed_precision_param", kParamWords)
+                           .value_or(Precision::kBf16);
   settings.Text("training.mixed_precision_reduce");
   workload.gradient_dtype = GradientDtype::kFp32;
   bool is_float8 = false;
@@ -72,20 +71,19 @@ void ReadPrecision(SettingReader& settings, WorkloadRequest& workload) {
 void ReadWorkload(SettingReader& settings, WorkloadRequest& workload) {
   workload.sequence_length = settings.Int("training.seq_len").value_or(2048);
   ReadPrecision(settings, workload);
-  workload.optimizer = settings.Choice<Optimizer>("optimizer.name", kOptimizerWords)
-                           .value_or(Optimizer::kAdam);
-  const std::vector<std::string> components =
-      settings.Has("compile.components") ? settings.List("compile.components")
-                                         : std::vector<std::string>{"model", "loss"};
+  workload.optimizer =
+      settings.Choice<Optimizer>("optimizer.name", kOptimizerWords).value_or(Optimizer::kAdam);
+  const std::vector<std::string> components = settings.Has("compile.components")
+                                                  ? settings.List("compile.components")
+                                                  : std::vector<std::string>{"model", "loss"};
   const bool compiles = settings.Switch("compile.enable") || settings.Switch("training.compile");
   const bool fuses_loss = compiles && std::ranges::find(components, "loss") != components.end();
   workload.cross_entropy_kernel = fuses_loss ? KernelFusion::kFused : KernelFusion::kUnfused;
   if (compiles && std::ranges::find(components, "model") != components.end()) {
     settings.Note("compile: the model is compiled, which the plan does not state");
   }
-  workload.overlap.tensor_parallel =
-      settings.Switch(Parallel("enable_async_tensor_parallel")) ||
-      settings.Switch("experimental.enable_async_tensor_parallel");
+  workload.overlap.tensor_parallel = settings.Switch(Parallel("enable_async_tensor_parallel")) ||
+                                     settings.Switch("experimental.enable_async_tensor_parallel");
 }
 
 // -1 stands for all the devices that are left.
@@ -131,7 +129,8 @@ std::vector<int> PartLayers(SettingReader& settings, const ModelSpec* model, int
   std::vector<int> parts;
   const auto names = settings.Text(Parallel("module_fqns_per_model_part"));
   const auto old_names = settings.Text("experimental.module_fqns_per_model_part");
-  const auto list = nlohmann::json::parse(names.value_or(old_names.value_or("null")), nullptr, false);
+  const auto list =
+      nlohmann::json::parse(names.value_or(old_names.value_or("null")), nullptr, false);
   const auto per_part = settings.Int(Parallel("pipeline_parallel_layers_per_stage"));
   const int less_first =
       settings.Int(Parallel("pipeline_parallel_first_stage_less_layers")).value_or(1);
@@ -275,8 +274,7 @@ void ReadTorchtitan(SettingReader& settings, const ReaderContext& context, Impor
   plan.pipeline_parallel = Degree(settings, "pipeline_parallel_degree");
   plan.context_parallel = Degree(settings, "context_parallel_degree");
   plan.context_parallel_kind =
-      settings
-          .Choice<ContextParallelKind>(Parallel("context_parallel_rotate_method"), kRotateWords)
+      settings.Choice<ContextParallelKind>(Parallel("context_parallel_rotate_method"), kRotateWords)
           .value_or(ContextParallelKind::kAllGather);
   const int experts = Degree(settings, "expert_parallel_degree");
   const int expert_tensor = Degree(settings, "expert_tensor_parallel_degree");

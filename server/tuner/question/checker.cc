@@ -238,7 +238,10 @@ class PlanChecker {
     const bool has_odd = std::any_of(layers.begin(), layers.end(),
                                      [](int count) { return count < 2 || count % 2 != 0; });
     if (LayoutOf(plan_.schedule, p, 1).IsFolded() && p > 1 && has_odd) {
-      Add("schedule", "{}; needs an even number of layers on every stage", Word(plan_.schedule));
+      Add("schedule",
+          "{}; Meshwright gives each stage two equal parts of it, which needs an even number of "
+          "layers on every stage",
+          Word(plan_.schedule));
     }
     const int most = *std::max_element(layers.begin(), layers.end());
     if (plan_.virtual_pipeline > std::max(1, most)) {

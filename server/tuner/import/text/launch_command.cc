@@ -14,9 +14,13 @@
 namespace meshwright {
 namespace {
 
-constexpr std::array<std::string_view, 7> kLaunchers = {
-    "torchrun", "deepspeed", "accelerate", "torch.distributed.run", "torch.distributed.launch",
-    "paddle.distributed.launch", "msrun"};
+constexpr std::array<std::string_view, 7> kLaunchers = {"torchrun",
+                                                        "deepspeed",
+                                                        "accelerate",
+                                                        "torch.distributed.run",
+                                                        "torch.distributed.launch",
+                                                        "paddle.distributed.launch",
+                                                        "msrun"};
 
 bool IsLauncher(std::string_view word) {
   return std::ranges::find(kLaunchers, word) != kLaunchers.end();
@@ -29,15 +33,14 @@ bool IsConfig(std::string_view word) {
 
 // Returns true for a word that begins a flag. "-1" is a value.
 bool IsFlag(std::string_view word) {
-  return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 &&
-         word[1] != '.';
+  return word.size() > 1 && word[0] == '-' &&
+         std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
 }
 
 bool IsOverride(std::string_view word) {
   const std::size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
-  return equals != std::string_view::npos && !name.empty() &&
-         std::ranges::all_of(name, [](char c) {
+  return equals != std::string_view::npos && !name.empty() && std::ranges::all_of(name, [](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' ||
                   c == '+' || c == '~' || c == '@';
          });
@@ -99,7 +102,7 @@ void ReadWords(std::span<const std::string> words, const std::string& place,
           SettingOf(word.substr(0, equals), word.substr(equals + 1), place));
     } else if (IsConfig(word)) {
       command.files.push_back(word);
-    } else if (!UnresolvedIn(word).empty()) {
+    } else {
       flags.push_back({.key = Shown(word), .place = place, .unresolved = UnresolvedIn(word)});
     }
   }
@@ -127,8 +130,8 @@ std::size_t FlagCount(const LaunchCommand& command) {
 
 bool StartsTraining(const ShellCommand& command) {
   return ProgramIndex(command.words) < command.words.size() ||
-         std::ranges::any_of(command.words, IsLauncher) || command.words.front().starts_with("--") ||
-         IsOverride(command.words.front());
+         std::ranges::any_of(command.words, IsLauncher) ||
+         command.words.front().starts_with("--") || IsOverride(command.words.front());
 }
 
 }  // namespace

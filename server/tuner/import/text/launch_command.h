@@ -12,8 +12,8 @@ namespace meshwright {
 
 // The command of a script that starts the training.
 struct LaunchCommand {
-  std::vector<Setting> launcher = {};  // options of torchrun and the like, before the program
-  std::string program = {};            // "pretrain_gpt.py"; empty: the text has only arguments
+  std::vector<Setting> launcher = {};   // options of torchrun and the like, before the program
+  std::string program = {};             // "pretrain_gpt.py"; empty: the text has only arguments
   std::vector<Setting> arguments = {};  // "--flag value", with dashes for underscores
   std::vector<Setting> overrides = {};  // "key=value", as they stand
   std::vector<std::string> files = {};  // configuration files among the words

@@ -89,8 +89,6 @@ class Arithmetic {
 
 }  // namespace
 
-std::optional<long long> ShellArithmetic(std::string_view text) {
-  return Arithmetic(text).Value();
-}
+std::optional<long long> ShellArithmetic(std::string_view text) { return Arithmetic(text).Value(); }
 
 }  // namespace meshwright

@@ -100,8 +100,8 @@ class ScriptReader {
   // Reads statements up to one of the words.
   void ReadUntil(Source& source, bool is_active, std::initializer_list<std::string_view> ends) {
     while (!source.IsAtEnd()) {
-      const bool is_end = source.Peek().kind != ShellTokenKind::kArray &&
-                          IsOneOf(source.Peek().text, ends);
+      const bool is_end =
+          source.Peek().kind != ShellTokenKind::kArray && IsOneOf(source.Peek().text, ends);
       if (is_end) return;
       ReadStatement(source, is_active);
     }
@@ -251,7 +251,7 @@ class ScriptReader {
     if (!is_active) return;
     const std::size_t length = AssignmentLength(token.text);
     const bool is_before = words.empty() || IsOneOf(words.front(), {"export", "declare", "local",
-                                                                     "readonly", "typeset"});
+                                                                    "readonly", "typeset"});
     if (length == 0 || !is_before) {
       for (std::string& word : variables_.Words(token.text)) words.push_back(std::move(word));
       return;
@@ -292,8 +292,8 @@ class ScriptReader {
                           ? open_file_(path)
                           : absl::NotFoundError("its name depends on " + UnresolvedIn(path));
     if (text.ok()) return ReadText(*text, depth + 1);
-    Note(command.line, fmt::format("{} is not read: {}", Shown(path),
-                                   std::string(text.status().message())));
+    Note(command.line,
+         fmt::format("{} is not read: {}", Shown(path), std::string(text.status().message())));
   }
 
   using Truth = std::optional<bool>;

@@ -186,12 +186,12 @@ class WordExpander {
     const std::string_view inside = whole.size() >= 5 ? whole.substr(3, whole.size() - 5) : "";
     std::string text;
     for (std::size_t i = 0; i < inside.size();) {
-      const bool is_name = IsNameChar(inside[i]) &&
-                           std::isdigit(static_cast<unsigned char>(inside[i])) == 0;
+      const bool is_name =
+          IsNameChar(inside[i]) && std::isdigit(static_cast<unsigned char>(inside[i])) == 0;
       if (inside[i] == '$' && inside.substr(i, 2) != "$(") {
         const bool has_braces = inside.substr(i, 2) == "${";
-        const std::size_t end =
-            has_braces ? std::min(inside.find('}', i), inside.size() - 1) + 1 : NameEnd(inside, i + 1);
+        const std::size_t end = has_braces ? std::min(inside.find('}', i), inside.size() - 1) + 1
+                                           : NameEnd(inside, i + 1);
         text += WordExpander(variables_, inside.substr(i, end - i)).Text(false);
         i = end;
       } else if (is_name) {

@@ -39,7 +39,8 @@ class ShellVariables {
   std::map<std::string, std::vector<std::string>> values_;
 };
 
-// Returns the name of the first mark in an expanded text, such as "$NNODES"; empty if there is none.
+// Returns the name of the first mark in an expanded text, such as "$NNODES"; empty if there is
+// none.
 std::string UnresolvedIn(std::string_view text);
 
 // Returns the text with the names of marks in their place.

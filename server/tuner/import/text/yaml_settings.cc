@@ -36,14 +36,11 @@ std::string ScalarText(const yaml_node_t& node) {
   return {reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length};
 }
 
-bool IsPlain(const yaml_node_t& node) {
-  return node.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-}
+bool IsPlain(const yaml_node_t& node) { return node.data.scalar.style == YAML_PLAIN_SCALAR_STYLE; }
 
 class YamlReader {
  public:
-  YamlReader(yaml_document_t& document, std::string_view file)
-      : document_(document), file_(file) {}
+  YamlReader(yaml_document_t& document, std::string_view file) : document_(document), file_(file) {}
 
   // Returns false if the document is no mapping, or is nested too deeply.
   bool Read(std::vector<Setting>& settings) {
