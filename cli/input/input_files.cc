@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <iterator>
 #include <sstream>
 #include <utility>
 
 #include "cli/input/json_member.h"
+#include "cli/input/text_file.h"
 #include "proto/json/json.h"
 #include "search_space/import/hugging_face.h"
 #include "search_space/spec/model.h"
@@ -241,26 +238,6 @@ void SetFramework(const std::string& name, v1::TuneRequest& request) {
 
 bool IsBlank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return std::move(text).str();
-  }
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(fmt::format("{}; is a folder, must be a file", path));
-  }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}; cannot be read: {}", path, std::strerror(errno)));
-  }
-  text << file.rdbuf();
-  return std::move(text).str();
 }
 
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {

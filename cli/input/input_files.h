@@ -19,10 +19,6 @@
 
 namespace meshwright {
 
-// Reads a whole file, or stdin for "-". INVALID_ARGUMENT with the system's reason if it cannot be
-// read.
-absl::StatusOr<std::string> ReadTextFile(const std::string& path);
-
 // A message as a file states it, with all mistakes of its JSON. FromWire (server/convert/convert.h)
 // takes both and adds the mistakes of the values.
 template <typename Message>

@@ -7,14 +7,16 @@
 #include <map>
 #include <utility>
 
-#include "cli/input/input_files.h"
+#include "cli/input/text_file.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/model.h"
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
 #include "server/tuner/import/import.h"
+#include "server/tuner/import/import_request.h"
 #include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/setting_reader.h"
 
 namespace meshwright {
 namespace {

@@ -15,6 +15,7 @@
 #include "server/tuner/import/job_source.h"
 #include "server/tuner/import/readers.h"
 #include "server/tuner/import/setting_reader.h"
+#include "server/tuner/import/text/setting.h"
 
 namespace meshwright {
 namespace {

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "server/tuner/import/text/setting.h"
+
 namespace meshwright {
 namespace {
 

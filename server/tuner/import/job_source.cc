@@ -14,6 +14,7 @@
 #include "server/tuner/import/text/config_settings.h"
 #include "server/tuner/import/text/launch_command.h"
 #include "server/tuner/import/text/shell_script.h"
+#include "server/tuner/question/launch_config.h"
 
 namespace meshwright {
 namespace {

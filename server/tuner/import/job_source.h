@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/tuner/import/import.h"
+#include "server/tuner/import/import_request.h"
 #include "server/tuner/import/text/setting.h"
 
 namespace meshwright {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
 #include "server/tuner/import/imported_job.h"
 #include "server/tuner/import/setting_reader.h"
 #include "server/tuner/import/text/launch_command.h"

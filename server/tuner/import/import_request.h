@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "search_space/spec/model.h"
+#include "server/tuner/import/text/shell_script.h"
+
+namespace meshwright {
+
+// A file to import, and what is known from elsewhere.
+struct ImportRequest {
+  std::string file = {};  // its name, for its format and for messages
+  std::string text = {};
+  OpenFile open_file = {};  // files that it names, such as a DeepSpeed JSON
+  std::map<std::string, std::string> variables = {};  // values of the script's variables
+  std::string framework = {};                         // empty: what the file shows
+  std::optional<ModelSpec> model = {};                // stated beside the file
+  std::optional<int> devices = {};                    // of the cluster
+  // What the file leaves to the training program, stated beside it.
+  std::optional<int> global_batch_size = {};
+};
+
+}  // namespace meshwright
