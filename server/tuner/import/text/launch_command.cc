@@ -73,7 +73,7 @@ std::string KeyOf(std::string_view flag) {
   return key;
 }
 
-Setting SettingOf(std::string key, std::string value, std::string place) {
+Setting SettingOf(std::string key, const std::string& value, std::string place) {
   std::string unresolved = UnresolvedIn(value);
   return {.key = std::move(key),
           .value = Shown(value),

@@ -54,55 +54,74 @@ Truth Term(const std::vector<std::string>& words) {
   return CompareNumbers(words[0], name, words[2]);
 }
 
+// The terms of "a && b || c" in their order: alternatives of terms that && joins, as inside of
+// "[[ ... ]]". Between commands a shell reads from left to right, which differs for "a || b && c".
+class Terms {
+ public:
+  explicit Terms(const ShellVariables& variables) : variables_(variables) {}
+
+  // Returns false for an operator that no condition has.
+  bool Add(const ShellToken& token) {
+    const std::string& text = token.text;
+    const bool is_operator = token.kind == ShellTokenKind::kOperator;
+    if (is_operator && (text == "\n" || text == ";")) return true;
+    if (text == "-a" || (is_operator && text == "&&")) {
+      EndTerm();
+    } else if (text == "-o" || (is_operator && text == "||")) {
+      EndAlternative();
+    } else if (is_operator) {
+      return false;  // brackets, < and >, pipes
+    } else if (text == "[" || text == "[[" || text == "test") {
+      is_test_ = true;
+    } else if (text != "]" && text != "]]") {
+      // A word that expands to nothing is still there in "[[ ... ]]", and means the same in "[".
+      words_.push_back(variables_.Text(text));
+    }
+    return true;
+  }
+
+  Truth End() {
+    EndAlternative();
+    return any_;
+  }
+
+ private:
+  void EndTerm() {
+    const Truth term = is_test_ ? Term(words_) : std::nullopt;
+    words_.clear();
+    if (all_ == false || term == false) {
+      all_ = false;
+    } else if (!term.has_value()) {
+      all_ = std::nullopt;
+    }
+  }
+
+  void EndAlternative() {
+    EndTerm();
+    if (any_ == true || all_ == true) {
+      any_ = true;
+    } else if (!all_.has_value()) {
+      any_ = std::nullopt;
+    }
+    all_ = true;
+  }
+
+  const ShellVariables& variables_;
+  Truth any_ = false;
+  Truth all_ = true;
+  std::vector<std::string> words_;
+  bool is_test_ = false;
+};
+
 }  // namespace
 
 std::optional<bool> ShellCondition(std::span<const ShellToken> tokens,
                                    const ShellVariables& variables) {
-  Truth any = false;
-  Truth all = true;
-  std::vector<std::string> words;
-  bool is_test = false;
-  const auto end_term = [&] {
-    const Truth term = is_test ? Term(words) : std::nullopt;
-    words.clear();
-    if (all == false || term == false) {
-      all = false;
-    } else if (!term.has_value()) {
-      all = std::nullopt;
-    }
-  };
-  const auto end_alternative = [&] {
-    end_term();
-    if (any == true || all == true) {
-      any = true;
-    } else if (!all.has_value()) {
-      any = std::nullopt;
-    }
-    all = true;
-  };
+  Terms terms(variables);
   for (const ShellToken& token : tokens) {
-    const std::string& text = token.text;
-    if (token.kind == ShellTokenKind::kOperator) {
-      if (text == "&&") {
-        end_term();
-      } else if (text == "||") {
-        end_alternative();
-      } else if (text != "\n" && text != ";") {
-        return std::nullopt;  // brackets, < and >, pipes
-      }
-    } else if (text == "[" || text == "[[" || text == "test") {
-      is_test = true;
-    } else if (text == "-a") {
-      end_term();
-    } else if (text == "-o") {
-      end_alternative();
-    } else if (text != "]" && text != "]]") {
-      // A word that expands to nothing is still there in "[[ ... ]]", and means the same in "[".
-      words.push_back(variables.Text(text));
-    }
+    if (!terms.Add(token)) return std::nullopt;
   }
-  end_alternative();
-  return any;
+  return terms.End();
 }
 
 }  // namespace meshwright

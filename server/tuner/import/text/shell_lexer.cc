@@ -121,8 +121,6 @@ class ShellLexer {
       SkipBlanks();
       if (Peek() == '#') {
         SkipComment();
-      } else if (Peek() == '\n') {
-        Next();
       } else if (Peek() == ')') {
         Next();
         break;
@@ -140,22 +138,12 @@ class ShellLexer {
     std::string word;
     while (!IsAtEnd() && kEndsWord.find(Peek()) == std::string_view::npos) {
       const char c = Peek();
-      if (c == '\\' && Peek(1) == '\n') {
-        Next();
-        Next();
-      } else if (c == '\\') {
-        word += Next();
-        if (!IsAtEnd()) word += Next();
+      if (c == '\\') {
+        ReadEscaped(word);
       } else if (c == '\x01') {
-        // A mark of an expanded text (shell_variables.cc) is one piece.
-        while (!IsAtEnd() && Peek() != '\x02') word += Next();
-        if (!IsAtEnd()) word += Next();
-      } else if (c == '\'') {
-        ReadQuoted('\'', word);
-      } else if (c == '"') {
-        ReadQuoted('"', word);
-      } else if (c == '`') {
-        ReadQuoted('`', word);
+        ReadMark(word);
+      } else if (c == '\'' || c == '"' || c == '`') {
+        ReadQuoted(c, word);
       } else if (c == '$' && (Peek(1) == '(' || Peek(1) == '{')) {
         word += Next();
         ReadBracketed(word);
@@ -164,6 +152,20 @@ class ShellLexer {
       }
     }
     return word;
+  }
+
+  void ReadEscaped(std::string& word) {
+    const bool is_continued = Peek(1) == '\n';
+    for (int i = 0; i < 2 && !IsAtEnd(); ++i) {
+      const char c = Next();
+      if (!is_continued) word += c;
+    }
+  }
+
+  // A mark of an expanded text (shell_variables.cc) is one piece.
+  void ReadMark(std::string& word) {
+    while (!IsAtEnd() && Peek() != '\x02') word += Next();
+    if (!IsAtEnd()) word += Next();
   }
 
   void ReadQuoted(char quote, std::string& word) {

@@ -162,20 +162,24 @@ class ScriptReader {
     }
     bool is_decided = !is_known;
     while (!source.IsAtEnd() && !source.IsWord("esac")) {
-      bool matches = false;
-      while (!source.IsAtEnd() && !source.IsOperator(")") && !source.IsWord("esac")) {
-        if (source.Peek().kind == ShellTokenKind::kWord) {
-          const std::string pattern = variables_.Text(source.Peek().text);
-          matches = matches || fnmatch(pattern.c_str(), value.c_str(), 0) == 0;
-        }
-        ++source.at;
-      }
+      const bool matches = ReadPatterns(source, value);
       if (source.IsOperator(")")) ++source.at;
       ReadUntil(source, is_active && matches && !is_decided, {";;", "esac"});
       is_decided = is_decided || matches;
       if (source.IsOperator(";;")) ++source.at;
     }
     if (!source.IsAtEnd()) ++source.at;
+  }
+
+  // Reads "7b|13b" up to its bracket, and returns true if one of the patterns matches.
+  bool ReadPatterns(Source& source, const std::string& value) {
+    bool matches = false;
+    for (; !source.IsAtEnd() && !source.IsOperator(")") && !source.IsWord("esac"); ++source.at) {
+      if (source.Peek().kind != ShellTokenKind::kWord) continue;
+      const std::string pattern = variables_.Text(source.Peek().text);
+      matches = matches || fnmatch(pattern.c_str(), value.c_str(), 0) == 0;
+    }
+    return matches;
   }
 
   void ReadLoop(Source& source, bool is_active) {
@@ -186,36 +190,49 @@ class ScriptReader {
     if (!source.IsAtEnd()) ++source.at;
   }
 
+  // A command while its words are read.
+  struct OpenCommand {
+    std::vector<std::string> words = {};
+    std::string target = {};    // of ">"
+    std::string document = {};  // the here-document
+  };
+
   void ReadCommand(Source& source, bool is_active) {
     const std::size_t begin = source.at;
     const int line = source.line > 0 ? source.line : source.Peek().line;
-    std::vector<std::string> words;
-    std::string target;  // of ">"
-    std::string document;
-    for (bool has_document = false; !source.IsAtEnd(); ++source.at) {
-      const ShellToken& token = source.Peek();
-      if (token.kind == ShellTokenKind::kHereDocument) {
-        document = token.items.empty() ? "" : token.items.front();
-        has_document = true;
-      } else if (token.kind == ShellTokenKind::kArray) {
-        if (is_active && words.empty()) AssignArray(token);
-      } else if (token.kind == ShellTokenKind::kOperator) {
-        if (!IsRedirection(token.text)) break;
-        // "2>&1": the number before is no word of the command.
-        if (!words.empty() && (words.back() == "2" || words.back() == "1")) words.pop_back();
-        if (source.at + 1 < source.tokens.size()) ++source.at;
-        if (token.text.starts_with('>')) target = variables_.Text(source.Peek().text);
-      } else {
-        AddWord(token, is_active, words);
-      }
-      if (has_document && source.IsAtEnd()) break;
+    OpenCommand open;
+    while (!source.IsAtEnd() && ReadPart(source, is_active, open)) ++source.at;
+    if (!is_active || IsTestBefore(source, begin)) return;
+    if (!open.document.empty() && !open.target.empty()) {
+      script_.files.push_back({.name = open.target, .text = variables_.Document(open.document)});
     }
-    if (!is_active) return;
-    if (IsTestBefore(source, begin)) return;
-    if (!document.empty() && !target.empty()) {
-      script_.files.push_back({.name = target, .text = variables_.Document(document)});
+    if (!open.words.empty()) Finish({.words = std::move(open.words), .line = line}, source.depth);
+  }
+
+  // Reads a token of a command; returns false at the operator that ends it.
+  bool ReadPart(Source& source, bool is_active, OpenCommand& open) {
+    const ShellToken& token = source.Peek();
+    switch (token.kind) {
+      case ShellTokenKind::kHereDocument:
+        open.document = token.items.empty() ? "" : token.items.front();
+        return true;
+      case ShellTokenKind::kArray:
+        if (is_active && open.words.empty()) AssignArray(token);
+        return true;
+      case ShellTokenKind::kWord:
+        AddWord(token, is_active, open.words);
+        return true;
+      case ShellTokenKind::kOperator:
+        break;
     }
-    if (!words.empty()) Finish({.words = std::move(words), .line = line}, source.depth);
+    if (!IsRedirection(token.text)) return false;
+    // "2>&1": the number before is no word of the command.
+    const bool has_number =
+        !open.words.empty() && (open.words.back() == "2" || open.words.back() == "1");
+    if (has_number) open.words.pop_back();
+    if (source.at + 1 < source.tokens.size()) ++source.at;
+    if (token.text.starts_with('>')) open.target = variables_.Text(source.Peek().text);
+    return true;
   }
 
   // Handles "[ ... ] && command": skips the command if the condition is not true.

@@ -65,12 +65,9 @@ class WordExpander {
       } else if (c == kBegin) {
         text += TakeMark();
       } else if (c == '\\') {
-        ++at_;
-        if (at_ < raw_.size() && raw_[at_] != '\n') text += raw_[at_];
-        ++at_;
+        text += TakeEscaped();
       } else if (c == '$' || c == '`') {
-        const std::vector<std::string> values = ExpandVariable();
-        for (std::size_t i = 0; i < values.size(); ++i) text += (i > 0 ? " " : "") + values[i];
+        text += Joined(ExpandVariable());
       } else {
         text += c;
         ++at_;
@@ -80,6 +77,19 @@ class WordExpander {
   }
 
  private:
+  static std::string Joined(const std::vector<std::string>& values) {
+    std::string text;
+    for (std::size_t i = 0; i < values.size(); ++i) text += (i > 0 ? " " : "") + values[i];
+    return text;
+  }
+
+  // Takes a backslash and returns the character behind it; nothing for a continued line.
+  std::string_view TakeEscaped() {
+    at_ = std::min(raw_.size(), at_ + 2);
+    const std::string_view escaped = raw_.substr(at_ - 1, 1);
+    return escaped == "\n" ? escaped.substr(1) : escaped;
+  }
+
   std::string_view TakeMark() {
     const std::size_t begin = at_;
     at_ = std::min(raw_.size(), raw_.find(kEnd, at_)) + 1;
@@ -118,29 +128,36 @@ class WordExpander {
     while (at_ < raw_.size() && raw_[at_] != '"') {
       const char c = raw_[at_];
       if (c == '\\' && at_ + 1 < raw_.size()) {
-        ++at_;
-        if (raw_[at_] == '\n') {
-          ++at_;
-          continue;
-        }
-        if (std::string_view("$`\"\\").find(raw_[at_]) == std::string_view::npos) word_ += '\\';
-        word_ += raw_[at_++];
+        AddEscapedInQuotes();
       } else if (c == '$' || c == '`') {
-        const bool is_list = raw_.substr(at_).starts_with("${") &&
-                             raw_.substr(at_, raw_.find('}', at_) - at_).ends_with("[@]");
-        const std::vector<std::string> values = ExpandVariable();
-        if (is_list && values.empty() && word_.empty()) has_word_ = false;
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          if (i > 0 && is_list) EndWord();
-          if (i > 0 && !is_list) word_ += ' ';
-          AddQuoted(values[i]);
-        }
+        AddVariableInQuotes();
       } else {
         word_ += c;
         ++at_;
       }
     }
     ++at_;
+  }
+
+  // Between double quotes a backslash stays, except before these characters.
+  void AddEscapedInQuotes() {
+    const char escaped = raw_[at_ + 1];
+    const bool is_special = std::string_view("$`\"\\\n").find(escaped) != std::string_view::npos;
+    if (!is_special) word_ += '\\';
+    if (escaped != '\n') word_ += escaped;
+    at_ += 2;
+  }
+
+  void AddVariableInQuotes() {
+    const bool is_list = raw_.substr(at_).starts_with("${") &&
+                         raw_.substr(at_, raw_.find('}', at_) - at_).ends_with("[@]");
+    const std::vector<std::string> values = ExpandVariable();
+    if (!is_list) return AddQuoted(Joined(values));
+    if (values.empty() && word_.empty()) has_word_ = false;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) EndWord();
+      AddQuoted(values[i]);
+    }
   }
 
   // Returns the values of what begins at a $ or `, and goes behind it.

@@ -126,7 +126,7 @@ class TomlReader {
     std::string number = word;
     std::erase(number, '_');
     if (number.starts_with('+')) number.erase(0, 1);
-    const Json value = Json::parse(number, nullptr, false);
+    Json value = Json::parse(number, nullptr, false);
     if (value.is_number() || value.is_boolean()) return value;
     Fail(fmt::format("a number, true, false, a text or a list instead of \"{}\"", word));
     return nullptr;
