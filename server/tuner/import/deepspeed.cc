@@ -113,7 +113,7 @@ void ReadBatch(SettingReader& settings, const ReaderContext& context, ImportedJo
   if (!steps.has_value() && !batch.has_value()) steps = 1;
   const long long ranks = *data;
   if (!batch.has_value() && micro.has_value()) {
-    job.workload.global_batch_size = static_cast<int>(*micro * *steps * ranks);
+    job.workload.global_batch_size = static_cast<int>(ranks * *micro * *steps);
   } else if (batch.has_value() && !micro.has_value()) {
     plan.micro_batch_size = static_cast<int>(*batch / ranks / steps.value_or(1));
   }
@@ -121,7 +121,7 @@ void ReadBatch(SettingReader& settings, const ReaderContext& context, ImportedJo
     settings.Refuse(kMicro, "is not stated, and neither is train_batch_size");
     return;
   }
-  const long long product = *plan.micro_batch_size * steps.value_or(1) * ranks;
+  const long long product = ranks * *plan.micro_batch_size * steps.value_or(1);
   const int stated = job.workload.global_batch_size.value_or(context.global_batch_size.value_or(0));
   const bool fits = product > 0 && (steps.has_value() ? stated == product : stated % product == 0);
   if (!fits) {
