@@ -32,7 +32,7 @@ absl::StatusOr<nlohmann::json> RowOf(std::string_view question) {
 Question QuestionOf(const nlohmann::json& row) {
   const std::filesystem::path config = row.at("model").get<std::string>();
   const std::string name = config.parent_path().filename();
-  return {.model = ImportHuggingFaceConfig(ReadSource(config), name).value(),
+  return {.model = ImportHuggingFaceConfig(ReadSource(config), name).value().model,
           .workload = {.sequence_length = row.at("sequence_length"),
                        .global_batch_size = row.at("global_batch_size"),
                        .framework_name = row.at("framework")},

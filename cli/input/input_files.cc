@@ -11,6 +11,7 @@
 
 #include "cli/input/json_member.h"
 #include "cli/input/text_file.h"
+#include "cli/program/terminal.h"
 #include "proto/json/json.h"
 #include "search_space/import/hugging_face.h"
 #include "search_space/spec/model.h"
@@ -45,7 +46,15 @@ std::optional<std::string> ReadFor(const std::string& field, const std::string& 
   return std::nullopt;
 }
 
-void ReadModelFile(const std::string& path, Parsed<v1::TuneRequest>& out) {
+// A folder stands for the config.json in it, as a checkpoint has it.
+std::string ModelFileOf(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  return (std::filesystem::path(path) / "config.json").lexically_normal();
+}
+
+void ReadModelFile(const std::string& stated, Parsed<v1::TuneRequest>& out) {
+  const std::string path = ModelFileOf(stated);
   const auto text = ReadFor("model", path, out.violations);
   if (!text.has_value()) return;
   if (!LooksLikeHuggingFaceConfig(*text)) {
@@ -54,7 +63,8 @@ void ReadModelFile(const std::string& path, Parsed<v1::TuneRequest>& out) {
   }
   const auto model = ImportHuggingFaceConfig(*text, ModelName(path));
   if (model.ok()) {
-    *out.message.mutable_model() = ToWire(*model);
+    *out.message.mutable_model() = ToWire(model->model);
+    for (const std::string& note : model->notes) PrintNote(note);
   } else {
     out.message.set_hugging_face_config_json(*text);  // FromWire checks it
   }
@@ -161,7 +171,7 @@ std::vector<FieldViolation> ParseLine(std::string_view json, const std::string& 
   if (!split.has_value()) return ParseJson(json, prefix, message);
   auto violations = ParseJson(split->rest, prefix, message);
   model_status = split->model.status();
-  if (split->model.ok()) *message.mutable_model() = ToWire(*split->model);
+  if (split->model.ok()) *message.mutable_model() = ToWire(split->model->model);
   for (FieldViolation& violation : FieldViolations(model_status)) {
     if (!prefix.empty()) violation.field = prefix + "." + violation.field;
     violations.push_back(std::move(violation));

@@ -48,23 +48,29 @@ bool IsFused(AttentionKernel kernel) {
 }
 
 // Returns the heads and the sequence of one rank as the attention kernel sees them.
-AttentionShape RankAttention(const LayerContext& c) {
+AttentionShape RankAttention(const LayerContext& c, const LayerKind& kind) {
   const ModelSpec& model = c.model;
   const LayerSharding& s = c.sharding;
-  const double heads = static_cast<double>(model.attention_head_count) / s.tensor_parallel;
+  const double heads = static_cast<double>(kind.attention_head_count) / s.tensor_parallel;
   const double tokens = c.workload.sequence_length;
-  double head_dim = model.head_dim;
+  // The mean counts both products: scores of keys, and weighted values.
+  double head_dim = (kind.head_dim + kind.v_head_dim) / 2.0;
+  double window = kind.sliding_window;
   if (model.mla.has_value()) {
     // Scores use the nope and rope dimensions, values their own; the mean counts both products.
     head_dim =
         (model.mla->qk_nope_head_dim + model.mla->qk_rope_head_dim + model.mla->v_head_dim) / 2.0;
+    // A query attends to as many tokens as the indexer picks.
+    if (model.mla->index_head_count > 0) window = model.mla->index_token_count;
   }
+  // In a block of w tokens a token sees (w + 1) / 2 of them on average.
+  if (kind.is_chunked && window < tokens) window = (window + 1) / 2;
   AttentionShape shape = {.batch = static_cast<double>(s.micro_batch_size),
                           .heads = heads,
                           .head_dim = head_dim,
                           .query_tokens = tokens,
                           .key_tokens = tokens,
-                          .window = static_cast<double>(model.sliding_window)};
+                          .window = window};
   const double exchange = ExchangeRanks(s);
   shape.heads = heads / exchange;
   shape.query_tokens = tokens * exchange / s.context_parallel;  // zig-zag balances the causal mask
@@ -79,10 +85,10 @@ void AppendRotary(const LayerContext& c, double width, double n, LayerProgram& p
   program.kernels.push_back(rotary);
 }
 
-void AppendUnfusedScores(const LayerContext& c, LayerProgram& program) {
-  const AttentionShape shape = RankAttention(c);
+void AppendUnfusedScores(const LayerContext& c, const LayerKind& kind, LayerProgram& program) {
+  const AttentionShape shape = RankAttention(c, kind);
   const double scores = shape.batch * shape.heads * shape.query_tokens * shape.key_tokens;
-  const bool is_aligned = c.model.head_dim % kAlignedElements == 0;
+  const bool is_aligned = kind.head_dim % kAlignedElements == 0;
   const MatmulShape product = {.m = shape.query_tokens,
                                .n = shape.key_tokens,
                                .k = shape.head_dim,
@@ -113,14 +119,15 @@ void AppendUnfusedScores(const LayerContext& c, LayerProgram& program) {
   program.kernels.push_back(Matmul("weighted values", values, 0, kCoreAttention));
 }
 
-void AppendFusedAttention(const LayerContext& c, double n, LayerProgram& program) {
+void AppendFusedAttention(const LayerContext& c, const LayerKind& kind, double n,
+                          LayerProgram& program) {
   Kernel kernel = {.name = "attention", .kind = KernelKind::kAttention};
-  kernel.attention = RankAttention(c);
+  kernel.attention = RankAttention(c, kind);
   kernel.flops = AttentionFlops(kernel.attention);
   kernel.backward_launches = 2;
   // The log-sum-exp of each row and head, in fp32.
   kernel.stored_bytes =
-      RoundedBytes(4 * n * c.model.attention_head_count / c.sharding.tensor_parallel);
+      RoundedBytes(4 * n * kind.attention_head_count / c.sharding.tensor_parallel);
   kernel.modules = kCoreAttention;
   program.kernels.push_back(kernel);
 }
@@ -172,7 +179,8 @@ void AppendHeadCopies(const LayerContext& c, double n, const HeadWidths& widths,
   program.kernels.push_back(copies);
 }
 
-void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, LayerProgram& program) {
+void AppendCore(const LayerContext& c, const LayerKind& kind, double n, const HeadWidths& widths,
+                LayerProgram& program) {
   AppendHeadCopies(c, n, widths, program);
   const bool is_fused = IsFused(c.workload.attention_kernel);
   if (KeptInputBytes(c) < 2 && is_fused && ExchangeRanks(c.sharding) == 1) {
@@ -184,46 +192,81 @@ void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, Layer
   }
   AppendContextParallel(c, n, widths, program);
   if (is_fused) {
-    AppendFusedAttention(c, n, program);
+    AppendFusedAttention(c, kind, n, program);
   } else {
-    AppendUnfusedScores(c, program);
+    AppendUnfusedScores(c, kind, program);
   }
 }
 
-void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
+void AppendGroupedQuery(const LayerContext& c, const LayerKind& kind, LayerProgram& program) {
   const double t = c.sharding.tensor_parallel;
   const double n = TokensPerRank(c);
   const double h = c.model.hidden_size;
-  const double q = static_cast<double>(c.model.attention_head_count) * c.model.head_dim;
+  const double q = static_cast<double>(kind.attention_head_count) * kind.head_dim;
   // If there are fewer key-value heads than ranks, every rank has a copy.
-  const double kv_heads = std::max<double>(c.model.kv_head_count, t);
-  const double u = std::min(kv_heads * c.model.head_dim, q);
-  const double stored = 2 * n * (q + 2 * u) / t;
+  const double kv_heads = std::max<double>(kind.kv_head_count, t);
+  const double u = std::min(kv_heads * kind.head_dim, q);
+  const double output = static_cast<double>(kind.attention_head_count) * kind.v_head_dim;
+  const double v = std::min(kv_heads * kind.v_head_dim, output);
+  const double made = kind.values_are_keys ? 0 : v;  // by a projection of their own
+  const double stored = 2 * n * (q + u + made) / t;
   AppendTensorParallel(c, h, 0, program);
   if (c.profile.qkv_is_one_gemm) {
-    program.kernels.push_back(Matmul("qkv", {.m = n, .n = (q + 2 * u) / t, .k = h}, stored, 0));
+    program.kernels.push_back(Matmul("qkv", {.m = n, .n = (q + u + made) / t, .k = h}, stored, 0));
   } else {
     program.kernels.push_back(Matmul("q", {.m = n, .n = q / t, .k = h}, 2 * n * q / t, 0));
     program.kernels.push_back(Matmul("k", {.m = n, .n = u / t, .k = h}, 2 * n * u / t, 0));
-    program.kernels.push_back(Matmul("v", {.m = n, .n = u / t, .k = h}, 2 * n * u / t, 0));
+    if (made > 0) {
+      program.kernels.push_back(Matmul("v", {.m = n, .n = v / t, .k = h}, 2 * n * v / t, 0));
+    }
   }
+  if (c.model.attention_output_gate) {
+    program.kernels.push_back(
+        Matmul("output gate", {.m = n, .n = output / t, .k = h}, 2 * n * output / t, 0));
+  }
+  if (c.model.qk_norm) AppendNorm(c, (q + u) / t, n, 2, program);
   if (c.model.norm == NormKind::kRmsnorm) AppendRotary(c, (q + u) / t, n, program);
-  AppendCore(c, n, {.queries = q, .keys_and_values = 2 * u, .output = q}, program);
-  Kernel projection =
-      Matmul("projection", {.m = n, .n = h, .k = q / t}, KeptInputBytes(c) * n * q / t, 0);
+  AppendCore(c, kind, n, {.queries = q, .keys_and_values = u + v, .output = output}, program);
+  if (c.model.attention_output_gate) {
+    program.kernels.push_back(MemoryBound("gated output", 6 * n * output / t, 10 * n * output / t));
+  }
+  Kernel projection = Matmul("projection", {.m = n, .n = h, .k = output / t},
+                             KeptInputBytes(c) * n * output / t, 0);
   program.kernels.push_back(projection);
+}
+
+// Appends the indexer of sparse attention: its projections, which every tensor-parallel rank runs,
+// the scores of all earlier tokens in 8 bits, of which causal masking leaves half, and the choice
+// of the best ones (DeepSeek-V3.2-Exp, inference/model.py, class Indexer).
+void AppendIndexer(const LayerContext& c, double n, LayerProgram& program) {
+  const MlaSpec& mla = *c.model.mla;
+  const double h = c.model.hidden_size;
+  const double heads = mla.index_head_count;
+  const double width = mla.index_head_dim;
+  const double queries = mla.q_lora_rank > 0 ? mla.q_lora_rank : h;
+  const double tokens = c.workload.sequence_length;
+  program.kernels.push_back(
+      Matmul("index q", {.m = n, .n = heads * width, .k = queries}, 2 * n * heads * width, 0));
+  program.kernels.push_back(
+      Matmul("index k", {.m = n, .n = width + heads, .k = h}, 2 * n * (width + heads), 0));
+  Kernel scores = Matmul("index scores", {.m = n, .n = tokens / 2, .k = width, .count = heads}, 0,
+                         kCoreAttention);
+  program.kernels.push_back(scores);
+  Kernel choice = MemoryBound("index choice", 4 * n * tokens / 2, 4 * n * tokens / 2);
+  choice.modules = kCoreAttention;
+  program.kernels.push_back(choice);
 }
 
 // Appends multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Each
 // tensor-parallel rank compresses its own tokens, the results are gathered, and the up-projections
 // are split by heads.
-void AppendLatent(const LayerContext& c, LayerProgram& program) {
+void AppendLatent(const LayerContext& c, const LayerKind& kind, LayerProgram& program) {
   const MlaSpec& mla = *c.model.mla;
   const double t = c.sharding.tensor_parallel;
   const double n = TokensPerRank(c);
   const double sharded = n / (c.sharding.sequence_parallel ? t : 1);
   const double h = c.model.hidden_size;
-  const double a = c.model.attention_head_count;
+  const double a = kind.attention_head_count;
   const double qk = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
   const double kv_up = mla.qk_nope_head_dim + mla.v_head_dim;
   const double rope = mla.qk_rope_head_dim;
@@ -247,8 +290,9 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   program.kernels.push_back(Matmul("kv up", {.m = n, .n = a * kv_up / t, .k = r},
                                    2 * n * a * (qk + mla.v_head_dim) / t, kMlaUpProjection));
   AppendRotary(c, a * 2 * qk / t, n, program);
+  if (mla.index_head_count > 0) AppendIndexer(c, n, program);
   const double value = a * mla.v_head_dim;
-  AppendCore(c, n, {.queries = a * qk, .keys_and_values = a * qk + value, .output = value},
+  AppendCore(c, kind, n, {.queries = a * qk, .keys_and_values = a * qk + value, .output = value},
              program);
   program.kernels.push_back(
       Matmul("projection", {.m = n, .n = h, .k = value / t}, KeptInputBytes(c) * n * value / t, 0));
@@ -256,11 +300,11 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
 
 }  // namespace
 
-void AppendAttention(const LayerContext& c, LayerProgram& program) {
+void AppendAttention(const LayerContext& c, const LayerKind& kind, LayerProgram& program) {
   if (c.model.mla.has_value()) {
-    AppendLatent(c, program);
+    AppendLatent(c, kind, program);
   } else {
-    AppendGroupedQuery(c, program);
+    AppendGroupedQuery(c, kind, program);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/layer_parameters.h"
 
 namespace meshwright {
 namespace {
@@ -55,6 +56,37 @@ void AppendResidual(const LayerContext& c, LayerProgram& program) {
   program.kernels.push_back(add);
 }
 
+void AppendMixer(const LayerContext& c, TokenMixer mixer, const LayerKind& kind,
+                 LayerProgram& program) {
+  switch (mixer) {
+    case TokenMixer::kAttention:
+      return AppendAttention(c, kind, program);
+    case TokenMixer::kLinearAttention:
+      return AppendLinearAttention(c, program);
+    case TokenMixer::kStateSpace:
+      return AppendStateSpace(c, program);
+    case TokenMixer::kAttentionAndStateSpace:
+      AppendAttention(c, kind, program);
+      return AppendStateSpace(c, program);
+    case TokenMixer::kNone:
+      return;
+  }
+}
+
+// Appends a norm, what `append` appends, and the addition to the residual stream. `kept_bytes` is
+// the size of one element of the norm's output as it is kept.
+template <typename Append>
+void AppendBlock(const LayerContext& c, double kept_bytes, LayerProgram& program,
+                 const Append& append) {
+  const double elements = ShardedTokens(c) * c.model.hidden_size;
+  // The norm keeps its input for its backward pass.
+  program.kernels.push_back(Kept("layer input", 2 * elements));
+  AppendNorm(c, c.model.hidden_size, ShardedTokens(c), kept_bytes, program);
+  append();
+  if (c.model.post_norms) AppendNorm(c, c.model.hidden_size, ShardedTokens(c), 2, program);
+  AppendResidual(c, program);
+}
+
 bool KeepsGatheredInput(const LayerContext& c) {
   return !c.profile.sequence_parallel_regathers_input ||
          (c.profile.keeps_gathered_input_without_pipeline && !c.sharding.is_pipelined);
@@ -62,14 +94,13 @@ bool KeepsGatheredInput(const LayerContext& c) {
 
 // Appends the column sums of the gradients of the linear layers' outputs (q + 2u, h, f, h wide;
 // experts have no bias), one kernel each. Only models with LayerNorm have biases.
-void AppendBiasGradients(const LayerContext& c, bool is_moe, LayerProgram& program) {
+void AppendBiasGradients(const LayerContext& c, const LayerKind& kind, LayerProgram& program) {
   if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
   const double t = c.sharding.tensor_parallel;
-  const double heads =
-      c.model.attention_head_count + 2 * std::max<double>(c.model.kv_head_count, t);
-  const double f = is_moe ? 0 : c.model.ffn_hidden_size;
-  const int blocks = is_moe ? 1 : 2;
-  const double split = TokensPerRank(c) * (heads * c.model.head_dim + f) / t;
+  const double heads = kind.attention_head_count + 2 * std::max<double>(kind.kv_head_count, t);
+  const double f = kind.ffn_hidden_size;
+  const int blocks = kind.feed_forward == FeedForwardKind::kDense ? 2 : 1;
+  const double split = TokensPerRank(c) * (heads * kind.head_dim + f) / t;
   const double whole = blocks * ShardedTokens(c) * c.model.hidden_size;
   Kernel sums = MemoryBound("bias gradients", 0, 2 * (split + whole));
   sums.launches = 0;
@@ -214,34 +245,32 @@ Bytes LayerInputBytes(const LayerContext& c) {
   return RoundedBytes(2 * ShardedTokens(c) * c.model.hidden_size);
 }
 
-LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
+LayerProgram BuildLayer(const LayerContext& c, const LayerKind& kind) {
   LayerProgram program;
   program.kernels.reserve(24);
   program.collectives.reserve(16);
-  const double elements = ShardedTokens(c) * c.model.hidden_size;
-  for (const bool attention : {true, false}) {
-    // The norm keeps its input for its backward pass.
-    program.kernels.push_back(Kept("layer input", 2 * elements));
+  if (kind.mixer != TokenMixer::kNone) {
+    AppendBlock(c, KeptInputBytes(c), program, [&] { AppendMixer(c, kind.mixer, kind, program); });
+  }
+  const bool is_moe = kind.feed_forward == FeedForwardKind::kExperts;
+  if (kind.feed_forward != FeedForwardKind::kNone) {
     // A router reads 16 bits.
-    const double kept = attention || !is_moe ? KeptInputBytes(c) : 2;
-    AppendNorm(c, c.model.hidden_size, ShardedTokens(c), kept, program);
-    if (attention) {
-      AppendAttention(c, program);
-    } else if (is_moe) {
-      AppendMoe(c, program);
-    } else {
-      AppendTensorParallel(c, c.model.hidden_size, kMlp, program);
-      AppendDenseMlp(c, c.model.ffn_hidden_size, kMlp, program);
-    }
-    AppendResidual(c, program);
+    AppendBlock(c, is_moe ? 2 : KeptInputBytes(c), program, [&] {
+      if (is_moe) {
+        AppendMoe(c, program);
+      } else {
+        AppendTensorParallel(c, c.model.hidden_size, kMlp, program);
+        AppendDenseMlp(c, kind.ffn_hidden_size, kMlp, program);
+      }
+    });
   }
   if (c.profile.extra_stored_bytes_per_hidden > 0) {
     const double sharded = TokensPerRank(c) * c.model.hidden_size / c.sharding.tensor_parallel;
     program.kernels.push_back(
         Kept("framework copies", c.profile.extra_stored_bytes_per_hidden * sharded));
   }
-  AppendBiasGradients(c, is_moe, program);
-  const LayerParameters layer = ParametersOf(c.model, is_moe);
+  AppendBiasGradients(c, kind, program);
+  const LayerParameters layer = ParametersOf(c.model, kind);
   const double parameters =
       DenseParameters(layer, c.sharding.tensor_parallel) / c.sharding.gradient_shards +
       ExpertParameters(layer, c.sharding.expert_parallel, c.sharding.expert_tensor_parallel) /

@@ -21,10 +21,10 @@ struct LayerContext {
   const LayerSharding& sharding;
 };
 
-// Builds one transformer layer, with or without routed experts: forward and backward pass of one
-// micro-batch on one device. Symbols of docs/cost_model.md: n tokens per rank, t, c, e, x, h, f, q
-// = a g, u = k g.
-LayerProgram BuildLayer(const LayerContext& context, bool is_moe);
+// Builds one layer of a kind whose sizes are filled in (LayerList::kinds): forward and backward
+// pass of one micro-batch on one device. Symbols of docs/cost_model.md: n tokens per rank, t, c, e,
+// x, h, f, q = a g, u = k g.
+LayerProgram BuildLayer(const LayerContext& context, const LayerKind& kind);
 
 // Build the token embedding (first stage) and the final norm, output layer and loss (last stage).
 LayerProgram BuildEmbedding(const LayerContext& context);
@@ -48,8 +48,11 @@ ModuleSet ModuleOf(std::string_view name);
 ModuleSet ModulesOf(std::span<const std::string> names);
 std::string AllowedModules();
 
-// The pieces of BuildLayer append to `program`; attention and feed-forward each have their file.
-void AppendAttention(const LayerContext& context, LayerProgram& program);
+// The pieces of BuildLayer append to `program`; attention, scans (linear attention and state
+// spaces) and feed-forward each have their file.
+void AppendAttention(const LayerContext& context, const LayerKind& kind, LayerProgram& program);
+void AppendLinearAttention(const LayerContext& context, LayerProgram& program);
+void AppendStateSpace(const LayerContext& context, LayerProgram& program);
 void AppendDenseMlp(const LayerContext& context, double ffn_hidden_size, ModuleSet modules,
                     LayerProgram& program);
 void AppendMoe(const LayerContext& context, LayerProgram& program);

@@ -1,6 +1,7 @@
 #include "estimator/layer/unit_costs.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <optional>
 
 #include "estimator/layer/layer_program.h"
 #include "estimator/layer/parameters.h"
@@ -9,13 +10,20 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
+#include "search_space/spec/layer_list.h"
+#include "search_space/spec/layer_parameters.h"
 #include "search_space/spec/model.h"
 
 namespace meshwright {
 namespace {
 
-LayerProgram BuildMtp(const LayerContext& c) {
-  LayerProgram program = BuildLayer(c, c.model.moe.has_value());
+// An MTP layer is of the last layer's kind.
+const LayerKind& MtpKind(const LayerContext& c, const LayerList& layers) {
+  return layers.KindAt(c.model.layer_count - 1);
+}
+
+LayerProgram BuildMtp(const LayerContext& c, const LayerList& layers) {
+  LayerProgram program = BuildLayer(c, MtpKind(c, layers));
   const double n = TokensPerRank(c);
   const double h = c.model.hidden_size;
   // It joins the hidden state with the next token's embedding (DeepSeek-V3, arXiv 2412.19437, 2.2).
@@ -28,36 +36,44 @@ LayerProgram BuildMtp(const LayerContext& c) {
   return program;
 }
 
-void FillParameters(const LayerContext& c, UnitCosts& unit) {
+KindCosts CountParameters(const LayerContext& c, const LayerKind& kind) {
   const LayerSharding& s = c.sharding;
-  const LayerParameters dense = ParametersOf(c.model, false);
-  unit.dense_layer_parameters = DenseParameters(dense, s.tensor_parallel);
-  unit.distinct_dense_elements = DistinctMatrixElements(c.model, false, s.tensor_parallel);
-  if (c.model.moe.has_value()) {
-    const LayerParameters moe = ParametersOf(c.model, true);
-    unit.moe_layer_parameters = DenseParameters(moe, s.tensor_parallel);
-    unit.expert_parameters = ExpertParameters(moe, s.expert_parallel, s.expert_tensor_parallel);
-    unit.distinct_moe_elements = DistinctMatrixElements(c.model, true, s.tensor_parallel);
-  }
-  const double h = c.model.hidden_size;
-  unit.vocabulary_parameters = PaddedVocabulary(c.model, s.tensor_parallel) * h / s.tensor_parallel;
-  unit.mtp_parameters = 2 * h * h / s.tensor_parallel;
+  const LayerParameters layer = ParametersOf(c.model, kind);
+  return {.parameters = DenseParameters(layer, s.tensor_parallel),
+          .expert_parameters = ExpertParameters(layer, s.expert_parallel, s.expert_tensor_parallel),
+          .distinct_elements = DistinctMatrixElements(c.model, kind, s.tensor_parallel)};
 }
 
-// Fills in the transients of formula 4 in docs/cost_model/memory.md: gradients of a block beside
-// its activations.
-void FillTransients(const LayerContext& c, UnitCosts& unit) {
+void FillParameters(const LayerContext& c, const LayerList& layers, UnitCosts& unit) {
+  for (const LayerKind& kind : layers.kinds()) unit.kinds.push_back(CountParameters(c, kind));
+  const double t = c.sharding.tensor_parallel;
+  const double h = c.model.hidden_size;
+  unit.vocabulary_parameters = PaddedVocabulary(c.model, c.sharding.tensor_parallel) * h / t;
+  if (c.model.mtp_layer_count == 0) return;
+  const KindCosts mtp = CountParameters(c, MtpKind(c, layers));
+  unit.mtp_parameters = mtp.parameters + 2 * h * h / t;
+  unit.mtp_expert_parameters = mtp.expert_parameters;
+}
+
+// Returns the transient of a layer by formula 4 in docs/cost_model/memory.md: gradients of a block
+// beside its activations.
+Bytes TransientOf(const LayerContext& c, const LayerKind& kind) {
   const double n = TokensPerRank(c);
   const double t = c.sharding.tensor_parallel;
   const double h = c.model.hidden_size;
   const double up = c.model.mlp == MlpKind::kGelu ? 4 : 6;
-  unit.layer_transient = RoundedBytes(n * (2 * h + up * c.model.ffn_hidden_size / t));
-  if (c.model.moe.has_value()) {
-    const MoeSpec& moe = *c.model.moe;
-    const double routed = n / t * moe.experts_per_token * moe.imbalance_ratio;
-    unit.moe_transient =
-        RoundedBytes(routed * (2 * h + up * static_cast<double>(moe.expert_ffn_hidden_size)));
+  if (kind.feed_forward != FeedForwardKind::kExperts) {
+    return RoundedBytes(n * (2 * h + up * kind.ffn_hidden_size / t));
   }
+  const MoeSpec& moe = *c.model.moe;
+  const double routed = n / t * moe.experts_per_token * moe.imbalance_ratio;
+  return RoundedBytes(routed * (2 * h + up * static_cast<double>(moe.expert_ffn_hidden_size)));
+}
+
+void FillHeadTransients(const LayerContext& c, UnitCosts& unit) {
+  const double n = TokensPerRank(c);
+  const double t = c.sharding.tensor_parallel;
+  const double h = c.model.hidden_size;
   const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
   const double per_logit =
       fused ? c.profile.logit_stored_bytes_fused : c.profile.logit_stored_bytes_unfused;
@@ -73,11 +89,11 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
 
 // `price` prices a layer; the vocabulary's programs are always priced alike.
 template <typename Price>
-UnitTimes PriceAll(const LayerContext& c, const LayerSite& site, const Price& price) {
+UnitTimes PriceAll(const LayerContext& c, const LayerList& layers, const LayerSite& site,
+                   const Price& price) {
   UnitTimes times;
-  times.dense = price(BuildLayer(c, false));
-  if (c.model.moe.has_value()) times.moe = price(BuildLayer(c, true));
-  if (c.model.mtp_layer_count > 0) times.mtp = price(BuildMtp(c));
+  for (const LayerKind& kind : layers.kinds()) times.kinds.push_back(price(BuildLayer(c, kind)));
+  if (c.model.mtp_layer_count > 0) times.mtp = price(BuildMtp(c, layers));
   times.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
   times.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
   return times;
@@ -107,38 +123,41 @@ LayerPasses<PassSums> SumsOf(const LayerTime& layer) {
 }  // namespace
 
 UnitSums SumsOf(const UnitTimes& times) {
-  return {.dense = SumsOf(times.dense),
-          .moe = SumsOf(times.moe),
-          .mtp = SumsOf(times.mtp),
-          .embedding = SumsOf(times.embedding),
-          .head = SumsOf(times.head)};
+  UnitSums sums = {
+      .mtp = SumsOf(times.mtp), .embedding = SumsOf(times.embedding), .head = SumsOf(times.head)};
+  for (const LayerTime& kind : times.kinds) sums.kinds.push_back(SumsOf(kind));
+  return sums;
 }
 
-UnitCosts MeasureParameters(const LayerContext& c) {
+UnitCosts MeasureParameters(const LayerContext& c, const LayerList& layers) {
   UnitCosts unit;
-  FillParameters(c, unit);
+  FillParameters(c, layers, unit);
   unit.boundary = LayerInputBytes(c);
   return unit;
 }
 
-UnitCosts MeasureUnits(const LayerContext& c, ModuleSet selective) {
-  UnitCosts unit = MeasureParameters(c);
+UnitCosts MeasureUnits(const LayerContext& c, const LayerList& layers, ModuleSet selective) {
+  UnitCosts unit = MeasureParameters(c, layers);
   unit.selective = selective;
-  unit.dense = StoreOf(BuildLayer(c, false), c, selective);
-  if (c.model.moe.has_value()) unit.moe = StoreOf(BuildLayer(c, true), c, selective);
-  if (c.model.mtp_layer_count > 0) unit.mtp = StoreOf(BuildMtp(c), c, selective);
-  FillTransients(c, unit);
+  for (std::size_t i = 0; i < unit.kinds.size(); ++i) {
+    unit.kinds[i].store = StoreOf(BuildLayer(c, layers.kinds()[i]), c, selective);
+    unit.kinds[i].transient = TransientOf(c, layers.kinds()[i]);
+  }
+  if (c.model.mtp_layer_count > 0) unit.mtp = StoreOf(BuildMtp(c, layers), c, selective);
+  FillHeadTransients(c, unit);
   return unit;
 }
 
-UnitTimes PriceUnits(const LayerContext& c, const LayerSite& site, ModuleSet selective) {
-  return PriceAll(c, site, [&](const LayerProgram& layer) {
+UnitTimes PriceUnits(const LayerContext& c, const LayerList& layers, const LayerSite& site,
+                     ModuleSet selective) {
+  return PriceAll(c, layers, site, [&](const LayerProgram& layer) {
     return PriceProgram(layer, c, site, selective, std::nullopt);
   });
 }
 
-UnitTimes PriceUnitsWithBestExperts(const LayerContext& c, const LayerSite& site) {
-  return PriceAll(c, site,
+UnitTimes PriceUnitsWithBestExperts(const LayerContext& c, const LayerList& layers,
+                                    const LayerSite& site) {
+  return PriceAll(c, layers, site,
                   [&](const LayerProgram& layer) { return PriceWithBestExperts(layer, c, site); });
 }
 

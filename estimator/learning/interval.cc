@@ -10,6 +10,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/framework_profile.h"
+#include "search_space/spec/layer_list.h"
 
 namespace meshwright {
 namespace {
@@ -81,6 +82,13 @@ Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkPr
   std::abort();
 }
 
+// Returns true for causes that the computation of layers has.
+bool IsOfLayers(TimeCause cause) {
+  return cause == TimeCause::kMatmul || cause == TimeCause::kAttention ||
+         cause == TimeCause::kMemoryBound || cause == TimeCause::kRecompute ||
+         cause == TimeCause::kPipelineBubble;
+}
+
 // Returns the log-normal spread whose central 80 % ends at `ratio`, with `variance` added.
 double WithVariance(double ratio, double variance) {
   const double sigma = std::max(0.0, std::log(ratio)) / kCentral80;
@@ -119,12 +127,15 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
   spread.provenance = Provenance::kMeasured;
   double variance = ExtrapolationVariance(problem.profile, problem.cluster);
   if (chip.confidence == Confidence::kLow) variance += kDoubtSigma * kDoubtSigma;
+  const bool is_unconfirmed = HasUnconfirmedLayers(problem.model);
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const double share = estimate.breakdown[i] / estimate.step_time;
-    const Provenance from = ProvenanceOf(static_cast<TimeCause>(i), chip, problem.profile);
+    const auto cause = static_cast<TimeCause>(i);
+    Provenance from = ProvenanceOf(cause, chip, problem.profile);
+    if (is_unconfirmed && IsOfLayers(cause)) from = Provenance::kAssumed;
     variance += share * share * SigmaOf(from) * SigmaOf(from);
     // The runs behind the profile's spread have hardly any experts that are spread over nodes.
-    const ErrorSource source = SourceOf(static_cast<TimeCause>(i), crossings[i]);
+    const ErrorSource source = SourceOf(cause, crossings[i]);
     if (source == ErrorSource::kExpertsAcrossNodes) {
       variance += share * share * ErrorSigma(source) * ErrorSigma(source);
     }

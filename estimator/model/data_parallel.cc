@@ -70,10 +70,8 @@ Window WindowOf(Seconds pass, const PipelineShape& shape, const FrameworkProfile
 // layer, the unit that is gathered. Its experts go over their own ranks.
 StageParameters LeastMessage(const Stage& stage) {
   if (stage.devices->states.zero_stage < 3) return {};
-  const UnitCosts& unit = *stage.devices->unit;
-  return {.dense = std::max(stage.dense_layers > 0 ? unit.dense_layer_parameters : 0,
-                            stage.moe_layers > 0 ? unit.moe_layer_parameters : 0),
-          .expert = stage.moe_layers > 0 ? unit.expert_parameters : 0};
+  return {.dense = LargestOf(stage, [](const KindCosts& kind) { return kind.parameters; }),
+          .expert = LargestOf(stage, [](const KindCosts& kind) { return kind.expert_parameters; })};
 }
 
 // The parameters that go over one group, and their division into messages.

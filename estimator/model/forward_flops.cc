@@ -1,10 +1,12 @@
 #include "estimator/model/forward_flops.h"
 
+#include <vector>
+
 #include "estimator/layer/layer_program.h"
-#include "estimator/layer/parameters.h"
 #include "estimator/terms/kernel.h"
 #include "estimator/terms/sharding.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
 
@@ -26,12 +28,13 @@ double ForwardFlopsPerToken(const EstimatorProblem& problem) {
   };
   const double head = 2.0 * workload.sequence_length * model.vocab_size * model.hidden_size;
   double sum = head;
-  for (int i = 0; i < model.layer_count; ++i) {
-    sum += flops(BuildLayer(context, IsMoeLayer(model, i)));
-  }
+  const LayerList layers(model);
+  std::vector<double> by_kind;
+  for (const LayerKind& kind : layers.kinds()) by_kind.push_back(flops(BuildLayer(context, kind)));
+  for (int i = 0; i < model.layer_count; ++i) sum += by_kind[layers.IndexAt(i)];
   if (model.mtp_layer_count > 0) {
     const double h = model.hidden_size;
-    sum += model.mtp_layer_count * (flops(BuildLayer(context, model.moe.has_value())) + head +
+    sum += model.mtp_layer_count * (by_kind[layers.IndexAt(model.layer_count - 1)] + head +
                                     4.0 * workload.sequence_length * h * h);
   }
   return sum / workload.sequence_length;

@@ -32,17 +32,18 @@ Activations StoredBy(const Stage& s) {
   };
   const RecomputedKinds kinds = RecomputedKindsOf(s);
   Activations a;
-  a.stored = sum(unit.dense, s.dense_layers, kinds.full_dense, kinds.selective_dense) +
-             sum(unit.moe, s.moe_layers, kinds.full_moe, kinds.selective_moe) +
-             sum(unit.mtp, s.mtp_layers, 0, s.selective_mtp_layers);
-  const auto working = [&](const LayerStore& store, int layers) {
-    if (layers == 0) return Bytes{0};
+  a.stored = sum(unit.mtp, s.mtp_layers, 0, s.selective_mtp_layers);
+  for (std::size_t i = 0; i < unit.kinds.size(); ++i) {
+    a.stored += sum(unit.kinds[i].store, s.layers[i], kinds.full[i], kinds.selective[i]);
+  }
+  const auto working = [&](const KindCosts& kind) {
+    const LayerStore& store = kind.store;
     return s.recomputed_layers > 0 ? store.all : store.all - store.selective;
   };
   // It is that of the stage's largest layer, whichever layers recompute, so that more recomputation
   // never needs more memory.
   if (s.recomputed_layers > 0 || s.selective_layers > 0) {
-    a.recomputed = std::max(working(unit.dense, s.dense_layers), working(unit.moe, s.moe_layers));
+    a.recomputed = LargestOf(s, working);
   }
   return a;
 }
@@ -53,17 +54,14 @@ Activations StoredBy(const Stage& s) {
 Bytes KeptOnDevice(const Stage& s, Bytes stored, double in_flight) {
   const Bytes kept = Scale(stored, in_flight);
   if (s.offloaded_layers == 0) return kept;
-  const UnitCosts& unit = *s.devices->unit;
-  const Bytes largest = std::max(s.dense_layers > 0 ? unit.dense.all : Bytes{0},
-                                 s.moe_layers > 0 ? unit.moe.all : Bytes{0});
+  const Bytes largest = LargestOf(s, [](const KindCosts& kind) { return kind.store.all; });
   const Bytes on_host = Scale(OffloadedBytes(s), in_flight) - Scale(largest, kBufferedLayers);
   return kept - std::max(on_host, Bytes{0});
 }
 
 double LargestLayer(const Stage& s) {
-  const UnitCosts& unit = *s.devices->unit;
-  return std::max(s.dense_layers > 0 ? unit.dense_layer_parameters : 0,
-                  s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters : 0);
+  return LargestOf(s,
+                   [](const KindCosts& kind) { return kind.parameters + kind.expert_parameters; });
 }
 
 // Returns the parameters of whole copies that are not part of a rank's own shards.
@@ -88,17 +86,14 @@ double GatheredBytes(const Stage& s, const StateBytes& bytes, double whole, doub
 
 Bytes Transient(const Stage& s, const Activations& activations) {
   const UnitCosts& unit = *s.devices->unit;
-  Bytes layer = {};
-  if (s.dense_layers > 0) layer = unit.layer_transient;
-  if (s.moe_layers > 0) layer = std::max(layer, unit.moe_transient);
-  layer += activations.recomputed;
+  const Bytes layer =
+      LargestOf(s, [](const KindCosts& kind) { return kind.transient; }) + activations.recomputed;
   return s.has_head ? std::max(layer, unit.head_transient) : layer;
 }
 
 double CachedElements(const Stage& s) {
   const UnitCosts& unit = *s.devices->unit;
-  return std::max(s.dense_layers > 0 ? unit.distinct_dense_elements : 0,
-                  s.moe_layers > 0 ? unit.distinct_moe_elements : 0) +
+  return LargestOf(s, [](const KindCosts& kind) { return kind.distinct_elements; }) +
          (s.has_head ? unit.vocabulary_parameters : 0);
 }
 

@@ -76,14 +76,16 @@ Bytes PlanBounds::LeastMean(const ParallelPlan& plan, const MostOffloaded& most,
   const ModelSpec& model = problem.model;
   const FrameworkProfile& profile = problem.profile;
   const int p = plan.pipeline_parallel;
+  const LayerList& layers = model_.caches().units.layers();
   const UnitCosts unit = MeasureParameters({.model = model,
                                             .workload = problem.workload,
                                             .profile = profile,
-                                            .sharding = devices.sharding});
+                                            .sharding = devices.sharding},
+                                           layers);
   devices.unit = &unit;
   Stage whole = {.devices = &devices};
-  whole.dense_layers = DenseLayerCount(model, 0, model.layer_count);
-  whole.moe_layers = model.layer_count - whole.dense_layers;
+  whole.layers = layers.Count(0, model.layer_count);
+  whole.layer_count = model.layer_count;
   whole.mtp_layers = model.mtp_layer_count;
   whole.has_embedding = whole.has_head = true;
   const StageParameters parameters = ParametersOf(whole, model);

@@ -51,10 +51,7 @@ Seconds RecomputeMixes::WallOf(int index, const RecomputeMix& mix) {
   return TimeOf(stage, unit.sums, stages_.stage_count() > 1).wall;
 }
 
-int RecomputeMixes::LayersOf(int index) const {
-  const Stage& stage = stages_.StageAt(index);
-  return stage.dense_layers + stage.moe_layers;
-}
+int RecomputeMixes::LayersOf(int index) const { return stages_.StageAt(index).layer_count; }
 
 std::optional<std::vector<int>> RecomputeMixes::LeastFull(int most) const {
   std::vector<int> counts;

@@ -1,6 +1,7 @@
 #include "estimator/model/stage.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "estimator/layer/layer_cost.h"
 #include "search_space/base/units.h"
@@ -18,8 +19,7 @@ StagePasses<Pass> PlainPasses(const Stage& s, const UnitPasses<Pass>& unit) {
     AddScaled(passes.forward, layer.forward, count);
     AddScaled(passes.backward, layer.backward, count);
   };
-  add(unit.dense, s.dense_layers);
-  add(unit.moe, s.moe_layers);
+  for (std::size_t i = 0; i < unit.kinds.size(); ++i) add(unit.kinds[i], s.layers[i]);
   add(unit.mtp, s.mtp_layers);
   add(unit.embedding, s.has_embedding ? 1 : 0);
   add(unit.head, s.has_head ? 1 : 0);
@@ -30,10 +30,12 @@ template <typename Pass>
 void AddRecompute(const Stage& s, const UnitPasses<Pass>& unit, Pass& backward) {
   if (s.recomputed_layers + s.selective_layers + s.selective_mtp_layers == 0) return;
   const RecomputedKinds layers = RecomputedKindsOf(s);
-  AddScaled(backward, unit.dense.full, layers.full_dense);
-  AddScaled(backward, unit.moe.full, layers.full_moe);
-  AddScaled(backward, unit.dense.selective, layers.selective_dense);
-  AddScaled(backward, unit.moe.selective, layers.selective_moe);
+  for (std::size_t i = 0; i < unit.kinds.size(); ++i) {
+    AddScaled(backward, unit.kinds[i].full, layers.full[i]);
+  }
+  for (std::size_t i = 0; i < unit.kinds.size(); ++i) {
+    AddScaled(backward, unit.kinds[i].selective, layers.selective[i]);
+  }
   AddScaled(backward, unit.mtp.selective, s.selective_mtp_layers);
 }
 
@@ -52,13 +54,25 @@ void AddActivationOffload(const Stage& s, StageTime& time) {
 
 }  // namespace
 
+LayerCounts FirstLayers(const Stage& s, int count) {
+  LayerCounts first = {};
+  if (s.order != nullptr) {
+    first = s.order->Count(s.first_layer, count);
+    for (const int of_kind : first) count -= of_kind;
+  }
+  for (std::size_t i = 0; i < kMaxLayerKinds && count > 0; ++i) {
+    const int more = std::min(count, s.layers[i] - first[i]);
+    first[i] += more;
+    count -= more;
+  }
+  return first;
+}
+
 RecomputedKinds RecomputedKindsOf(const Stage& s) {
-  const int full_dense = std::min(s.recomputed_layers, s.dense_layers);
-  const int selective_dense = std::min(s.selective_layers, s.dense_layers - full_dense);
-  return {.full_dense = full_dense,
-          .full_moe = s.recomputed_layers - full_dense,
-          .selective_dense = selective_dense,
-          .selective_moe = s.selective_layers - selective_dense};
+  RecomputedKinds kinds = {.full = FirstLayers(s, s.recomputed_layers),
+                           .selective = FirstLayers(s, s.recomputed_layers + s.selective_layers)};
+  for (std::size_t i = 0; i < kMaxLayerKinds; ++i) kinds.selective[i] -= kinds.full[i];
+  return kinds;
 }
 
 StageTime TimeOf(const Stage& s, const UnitSums& unit, bool is_pipelined) {
@@ -105,28 +119,33 @@ StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<Pas
 }
 
 StageParameters WholeParametersOf(const Stage& s) {
-  const int dense = std::min(s.whole_layers, s.dense_layers);
-  const int moe = s.whole_layers - dense;
-  return {.dense = dense * s.devices->unit->dense_layer_parameters +
-                   moe * s.devices->unit->moe_layer_parameters,
-          .expert = moe * s.devices->unit->expert_parameters};
+  const LayerCounts whole = FirstLayers(s, s.whole_layers);
+  StageParameters p;
+  const auto& kinds = s.devices->unit->kinds;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    p.dense += whole[i] * kinds[i].parameters;
+    p.expert += whole[i] * kinds[i].expert_parameters;
+  }
+  return p;
 }
 
 Bytes OffloadedBytes(const Stage& s) {
-  const int dense = std::min(s.offloaded_layers, s.dense_layers);
-  return s.devices->unit->dense.all * dense +
-         s.devices->unit->moe.all * (s.offloaded_layers - dense);
+  const LayerCounts offloaded = FirstLayers(s, s.offloaded_layers);
+  Bytes bytes = {};
+  const auto& kinds = s.devices->unit->kinds;
+  for (std::size_t i = 0; i < kinds.size(); ++i) bytes += kinds[i].store.all * offloaded[i];
+  return bytes;
 }
 
 StageParameters ParametersOf(const Stage& s, const ModelSpec& model) {
   const UnitCosts& unit = *s.devices->unit;
-  const bool mtp_has_experts = model.moe.has_value();
   StageParameters p;
-  p.dense =
-      s.dense_layers * unit.dense_layer_parameters + s.moe_layers * unit.moe_layer_parameters +
-      s.mtp_layers * ((mtp_has_experts ? unit.moe_layer_parameters : unit.dense_layer_parameters) +
-                      unit.mtp_parameters);
-  p.expert = (s.moe_layers + (mtp_has_experts ? s.mtp_layers : 0)) * unit.expert_parameters;
+  for (std::size_t i = 0; i < unit.kinds.size(); ++i) {
+    p.dense += s.layers[i] * unit.kinds[i].parameters;
+    p.expert += s.layers[i] * unit.kinds[i].expert_parameters;
+  }
+  p.dense += s.mtp_layers * unit.mtp_parameters;
+  p.expert += s.mtp_layers * unit.mtp_expert_parameters;
   if (s.has_embedding) p.vocabulary += unit.vocabulary_parameters;
   // A tied output layer shares the embedding's matrix when both are on this stage, else holds a
   // copy.

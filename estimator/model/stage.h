@@ -1,11 +1,15 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+
 #include "estimator/layer/layer_cost.h"
 #include "estimator/layer/unit_costs.h"
 #include "estimator/pipeline/program.h"
 #include "estimator/terms/sharding.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 
 namespace meshwright {
@@ -34,8 +38,12 @@ struct StageParameters {
 // The layers of one pipeline stage and what is done with them; every stage may differ.
 struct Stage {
   const StageDevices* devices = nullptr;
-  int dense_layers = 0;
-  int moe_layers = 0;
+  LayerCounts layers = {};  // by kind (LayerList::kinds)
+  int layer_count = 0;      // sum of `layers`
+  // The model's layers and the first of them here, for models whose kinds alternate; otherwise null
+  // and 0, and the layers of a stage come in the order of their kinds.
+  const LayerList* order = nullptr;
+  int first_layer = 0;
   int mtp_layers = 0;
   bool has_embedding = false;
   bool has_head = false;
@@ -48,12 +56,13 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
-// The recomputing layers of a stage by kind, whose dense layers come first.
+// Returns the kinds of the first `count` layers of a stage.
+LayerCounts FirstLayers(const Stage& stage, int count);
+
+// The recomputing layers of a stage by kind.
 struct RecomputedKinds {
-  int full_dense = 0;
-  int full_moe = 0;
-  int selective_dense = 0;
-  int selective_moe = 0;
+  LayerCounts full = {};
+  LayerCounts selective = {};
 };
 
 RecomputedKinds RecomputedKindsOf(const Stage& stage);
@@ -94,6 +103,17 @@ StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<Pas
 
 // Counts the parameters of the stage's layers: the value of Stage::parameters.
 StageParameters ParametersOf(const Stage& stage, const ModelSpec& model);
+
+// Returns the most of a figure among the kinds of the stage's layers, or 0 if it has none.
+template <typename Figure>
+auto LargestOf(const Stage& stage, const Figure& figure) {
+  const auto& kinds = stage.devices->unit->kinds;
+  decltype(figure(kinds.front())) most = {};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (stage.layers[i] > 0) most = std::max(most, figure(kinds[i]));
+  }
+  return most;
+}
 // Returns the part of these that ZeRO-3 leaves whole.
 StageParameters WholeParametersOf(const Stage& stage);
 

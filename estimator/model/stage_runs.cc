@@ -5,12 +5,11 @@
 #include <vector>
 
 #include "estimator/layer/layer_split.h"
-#include "estimator/layer/parameters.h"
 #include "estimator/model/data_parallel.h"
 #include "estimator/model/stage_devices.h"
 #include "estimator/model/unit_cost_cache.h"
 #include "estimator/pipeline/pipeline_layout.h"
-#include "search_space/spec/model.h"
+#include "search_space/spec/layer_list.h"
 
 namespace meshwright {
 namespace {
@@ -25,7 +24,7 @@ bool RecomputesAsBefore(const RecomputePlan& recompute, std::size_t index) {
 
 // Fills in what the layers of a stage recompute; `index` is its row in lists of counts.
 void SetRecompute(const RecomputePlan& recompute, std::size_t index, Stage& stage) {
-  const int layers = stage.dense_layers + stage.moe_layers;
+  const int layers = stage.layer_count;
   const auto at = [&](const std::vector<int>& counts, int most) {
     return std::min(counts[std::min(index, counts.size() - 1)], most);
   };
@@ -49,11 +48,13 @@ void SetRecompute(const RecomputePlan& recompute, std::size_t index, Stage& stag
 
 // A folded stage has half of its layers from the front and half from the back of the model; the
 // stages before it have `before` layers.
-int FoldedDenseLayers(const ModelSpec& model, int before, int count) {
+LayerCounts FoldedLayers(const LayerList& layers, int model_layers, int before, int count) {
   const int front = before / 2;
   const int half = count / 2;
-  return DenseLayerCount(model, front, half) +
-         DenseLayerCount(model, model.layer_count - front - half, half);
+  LayerCounts folded = layers.Count(front, half);
+  const LayerCounts back = layers.Count(model_layers - front - half, half);
+  for (std::size_t i = 0; i < kMaxLayerKinds; ++i) folded[i] += back[i];
+  return folded;
 }
 
 }  // namespace
@@ -111,20 +112,25 @@ void StageRuns::AppendStagesOfOnePool(const ParallelPlan& plan, const EstimatorP
   devices.states = StateShardingOf(plan, devices);
   Stage stage = {.devices = &devices};
   const bool is_folded = layout.IsFolded();
+  const LayerList& list = costs.layers();
+  const bool alternates = !is_folded && !list.is_in_order();
+  if (alternates) stage.order = &list;
   int first_layer = 0;
   for (std::size_t i = 0; i < p; ++i) {
-    const int dense = is_folded ? FoldedDenseLayers(problem.model, first_layer, layers[i])
-                                : DenseLayerCount(problem.model, first_layer, layers[i]);
+    const LayerCounts kinds =
+        is_folded ? FoldedLayers(list, problem.model.layer_count, first_layer, layers[i])
+                  : list.Count(first_layer, layers[i]);
+    if (alternates) stage.first_layer = first_layer;
     first_layer += layers[i];
     // Most stages are like the one before, which shows in what they are made from.
-    if (i > 1 && i + 1 < p && layers[i] == layers[i - 1] && dense == stage.dense_layers &&
+    if (i > 1 && i + 1 < p && layers[i] == layers[i - 1] && kinds == stage.layers && !alternates &&
         RecomputesAsBefore(plan.recompute, i)) {
       ++runs_.back().count;
       ++stage_count_;
       continue;
     }
-    stage.dense_layers = dense;
-    stage.moe_layers = layers[i] - dense;
+    stage.layers = kinds;
+    stage.layer_count = layers[i];
     stage.has_embedding = i == 0;
     stage.has_head = i == (is_folded ? 0 : p - 1);
     stage.mtp_layers = stage.has_head ? problem.model.mtp_layer_count : 0;
@@ -146,12 +152,14 @@ void StageRuns::AppendStagesWithPools(const ParallelPlan& plan, const EstimatorP
     StageDevices devices = BareDevices(plan, own, problem);
     devices.unit = &costs.CostsOf(devices.sharding, *devices.pool, own.recompute);
     devices.states = StateShardingOf(plan, devices);
-    const int dense = DenseLayerCount(problem.model, first_layer, own.layer_count);
+    const LayerList& list = costs.layers();
     const bool is_last = i + 1 == plan.stages.size();
     Stage stage = {
         .devices = Append(devices),
-        .dense_layers = dense,
-        .moe_layers = own.layer_count - dense,
+        .layers = list.Count(first_layer, own.layer_count),
+        .layer_count = own.layer_count,
+        .order = list.is_in_order() ? nullptr : &list,
+        .first_layer = list.is_in_order() ? 0 : first_layer,
         .mtp_layers = is_last ? problem.model.mtp_layer_count : 0,
         .has_embedding = i == 0,
         .has_head = is_last,

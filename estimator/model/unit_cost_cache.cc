@@ -8,7 +8,9 @@
 namespace meshwright {
 
 UnitCostCache::UnitCostCache(const EstimatorProblem& problem)
-    : problem_(problem), default_modules_(ModulesOf(problem.profile.selective_modules)) {
+    : problem_(problem),
+      layers_(problem.model),
+      default_modules_(ModulesOf(problem.profile.selective_modules)) {
   matmuls_.reserve(problem.cluster.pools.size());
   for (const NodePool& pool : problem.cluster.pools) {
     matmuls_.emplace_back(pool.chip, RatesOf(pool, problem.workload));
@@ -41,8 +43,10 @@ UnitCostCache::Entry& UnitCostCache::EntryOf(const LayerSharding& sharding, cons
   const Key key = {.sharding = sharding, .pool = index, .selective = selective};
   std::unique_ptr<Entry>& entry = entries_[key];
   if (entry == nullptr) {
-    entry = std::make_unique<Entry>(Entry{
-        .key = key, .costs = MeasureUnits(ContextOf(sharding), selective), .priced = nullptr});
+    entry = std::make_unique<Entry>(
+        Entry{.key = key,
+              .costs = MeasureUnits(ContextOf(sharding), layers_, selective),
+              .priced = nullptr});
   }
   last_ = entry.get();
   return *entry;
@@ -68,7 +72,7 @@ const PricedUnit& UnitCostCache::TimesOf(const StageDevices& devices) {
   Entry& entry = EntryOf(devices);
   if (entry.priced == nullptr) {
     const UnitTimes times =
-        PriceUnits(ContextOf(devices.sharding), SiteOf(devices.sharding, *devices.pool),
+        PriceUnits(ContextOf(devices.sharding), layers_, SiteOf(devices.sharding, *devices.pool),
                    devices.unit->selective);
     entry.priced = std::make_unique<PricedUnit>(PricedUnit{.sums = SumsOf(times), .times = times});
   }
@@ -77,11 +81,12 @@ const PricedUnit& UnitCostCache::TimesOf(const StageDevices& devices) {
 
 Seconds UnitCostCache::WholeModel(const UnitTimes& unit) const {
   const ModelSpec& model = problem_.model;
-  const int dense = DenseLayerCount(model, 0, model.layer_count);
+  const LayerCounts layers = layers_.Count(0, model.layer_count);
   PassTime work =
       unit.embedding.forward + unit.embedding.backward + unit.head.forward + unit.head.backward;
-  AddScaled(work, unit.dense.forward + unit.dense.backward, dense);
-  AddScaled(work, unit.moe.forward + unit.moe.backward, model.layer_count - dense);
+  for (std::size_t i = 0; i < unit.kinds.size(); ++i) {
+    AddScaled(work, unit.kinds[i].forward + unit.kinds[i].backward, layers[i]);
+  }
   AddScaled(work, unit.mtp.forward + unit.mtp.backward, model.mtp_layer_count);
   return DeviceWithHost(work.device, work.host);
 }
@@ -90,7 +95,7 @@ Seconds UnitCostCache::WholeModelTime(const LayerSharding& sharding) {
   auto found = whole_models_.find(sharding);
   if (found == whole_models_.end()) {
     const LayerSite site = SiteOf(sharding, problem_.cluster.pools.front());
-    const UnitTimes unit = PriceUnits(ContextOf(sharding), site, 0);
+    const UnitTimes unit = PriceUnits(ContextOf(sharding), layers_, site, 0);
     found = whole_models_.emplace(sharding, WholeModel(unit)).first;
   }
   return found->second;
@@ -100,7 +105,7 @@ Seconds UnitCostCache::WholeModelTimeWithBestExperts(const LayerSharding& shardi
   auto found = whole_models_with_best_experts_.find(sharding);
   if (found == whole_models_with_best_experts_.end()) {
     const LayerSite site = SiteOf(sharding, problem_.cluster.pools.front());
-    const UnitTimes unit = PriceUnitsWithBestExperts(ContextOf(sharding), site);
+    const UnitTimes unit = PriceUnitsWithBestExperts(ContextOf(sharding), layers_, site);
     found = whole_models_with_best_experts_.emplace(sharding, WholeModel(unit)).first;
   }
   return found->second;

@@ -15,6 +15,7 @@
 #include "estimator/terms/sharding.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
@@ -43,6 +44,9 @@ class UnitCostCache {
   const PricedUnit& TimesOf(const StageDevices& devices);
   // Returns the same if they are known already, else nullptr.
   [[nodiscard]] const PricedUnit* KnownTimesOf(const StageDevices& devices);
+
+  // The problem's layers by kind.
+  [[nodiscard]] const LayerList& layers() const { return layers_; }
 
   // Returns the time of one micro-batch in all layers of the model, on devices of the first pool
   // that divide only the layers: host and device time hide one another as well as they can.
@@ -79,6 +83,7 @@ class UnitCostCache {
   [[nodiscard]] Seconds WholeModel(const UnitTimes& unit) const;
 
   EstimatorProblem problem_;
+  LayerList layers_;
   ModuleSet default_modules_;         // modules of selective recomputation
   std::vector<MatmulTimes> matmuls_;  // one for each pool
   // The tables are only looked up, never walked.

@@ -1,22 +1,33 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "search_space/spec/model.h"
 
 namespace meshwright {
 
-// Returns true if the text is a JSON object with "model_type" or "architectures", which makes it a
-// config.json of the Hugging Face hub and not a model in Meshwright's own format.
+// A model that was read from somebody else's file, and what a reader of the answer should know
+// about it: parts that were left out, names that were not known.
+struct ImportedModel {
+  ModelSpec model = {};
+  std::vector<std::string> notes = {};
+};
+
+// Returns true if the text is a JSON object that is a configuration of a model or another file from
+// beside its weights, and not a model in Meshwright's own format.
 bool LooksLikeHuggingFaceConfig(std::string_view json_text);
 
-// Returns the model that a Hugging Face config.json describes, with the given `name`. Keys that the
-// file omits get the defaults of the family's configuration class in transformers; sizes must be
-// stated. Errors are INVALID_ARGUMENT and name every bad key at once, as `model.<key>`. For a
-// family without an importer the reason is UNKNOWN_MODEL_FAMILY, and the message lists the families
-// that have one. Limits are not checked: call Validate on the result.
-absl::StatusOr<ModelSpec> ImportHuggingFaceConfig(std::string_view json_text,
-                                                  std::string_view name);
+// Returns the model that a config.json of the Hugging Face hub describes, with the given `name`. It
+// goes by the file's keys; keys that the file omits get the values of the family's class in
+// transformers, and an unknown family is read by its keys alone. Of a model with towers for
+// pictures or sound, the language model is read. Errors are INVALID_ARGUMENT and name every bad key
+// at once, as `model.<key>`; a key that may change the layers and is not understood is one of them.
+// The reason UNKNOWN_MODEL_FAMILY says that the file is not of a decoder. Limits are not checked:
+// call Validate on the result.
+absl::StatusOr<ImportedModel> ImportHuggingFaceConfig(std::string_view json_text,
+                                                      std::string_view name);
 
 }  // namespace meshwright

@@ -25,6 +25,38 @@ std::span<const ChoiceWord<NormKind>> Choices<NormKind>() {
 }
 
 template <>
+std::span<const ChoiceWord<TokenMixer>> Choices<TokenMixer>() {
+  static constexpr ChoiceWord<TokenMixer> kTable[] = {
+      {TokenMixer::kAttention, "attention"},
+      {TokenMixer::kLinearAttention, "linear_attention"},
+      {TokenMixer::kStateSpace, "state_space"},
+      {TokenMixer::kAttentionAndStateSpace, "attention_and_state_space"},
+      {TokenMixer::kNone, "none"},
+  };
+  return kTable;
+}
+
+template <>
+std::span<const ChoiceWord<FeedForwardKind>> Choices<FeedForwardKind>() {
+  static constexpr ChoiceWord<FeedForwardKind> kTable[] = {
+      {FeedForwardKind::kDense, "dense"},
+      {FeedForwardKind::kExperts, "experts"},
+      {FeedForwardKind::kNone, "none"},
+  };
+  return kTable;
+}
+
+template <>
+std::span<const ChoiceWord<LinearAttentionKind>> Choices<LinearAttentionKind>() {
+  static constexpr ChoiceWord<LinearAttentionKind> kTable[] = {
+      {LinearAttentionKind::kLightning, "lightning"},
+      {LinearAttentionKind::kGatedDelta, "gated_delta"},
+      {LinearAttentionKind::kKimiDelta, "kimi_delta"},
+  };
+  return kTable;
+}
+
+template <>
 std::span<const ChoiceWord<Precision>> Choices<Precision>() {
   static constexpr ChoiceWord<Precision> kTable[] = {
       {Precision::kBf16, "bf16"},

@@ -13,6 +13,18 @@ namespace meshwright {
 
 enum class MlpKind { kGelu, kSwiglu, kGeglu };
 enum class NormKind { kLayernorm, kRmsnorm };
+// What mixes the tokens of a layer.
+enum class TokenMixer {
+  kAttention,
+  kLinearAttention,
+  kStateSpace,
+  kAttentionAndStateSpace,  // side by side, on the same input
+  kNone
+};
+enum class FeedForwardKind { kDense, kExperts, kNone };
+// The recurrences of linear attention: fixed decay (lightning attention), gated delta rule with one
+// decay a head, and with one decay a channel (Kimi Delta Attention).
+enum class LinearAttentionKind { kLightning, kGatedDelta, kKimiDelta };
 enum class Precision { kBf16, kFp16, kFp8, kFp32 };
 enum class GradientDtype { kFp32, kBf16, kFp16 };
 enum class Fp8Recipe { kTensorwise, kRowwise, kBlockwise, kDelayed, kMxfp8 };
@@ -75,6 +87,12 @@ template <>
 std::span<const ChoiceWord<MlpKind>> Choices<MlpKind>();
 template <>
 std::span<const ChoiceWord<NormKind>> Choices<NormKind>();
+template <>
+std::span<const ChoiceWord<TokenMixer>> Choices<TokenMixer>();
+template <>
+std::span<const ChoiceWord<FeedForwardKind>> Choices<FeedForwardKind>();
+template <>
+std::span<const ChoiceWord<LinearAttentionKind>> Choices<LinearAttentionKind>();
 template <>
 std::span<const ChoiceWord<Precision>> Choices<Precision>();
 template <>

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/layer_list.h"
+#include "search_space/spec/layer_parameters.h"
 #include "search_space/spec/limits.h"
 
 namespace meshwright {
@@ -19,81 +23,29 @@ constexpr int kMaxHeads = 10'000;
 constexpr int kMaxVocabulary = 100'000'000;
 constexpr double kMaxParameters = 1e15;
 
-// Parameters of the parts of a layer are doubles: whole numbers up to 2^53 are exact, and a model
-// of absurd size does not overflow before Validate rejects it. Symbols of docs/cost_model.md: h
-// hidden, q = heads x head_dim, u = KV heads x head_dim, f feed-forward width, E experts.
-
-// Multi-head latent attention, formula 1 of the cost model, plus the norms of both latents:
-// h r_q + r_q a(g+g_r) + h(r_kv+g_r) + r_kv a(g+g_v) + a g_v h + r_q + r_kv;
-// without a query latent the first two terms are h a(g+g_r).
-double MlaParameters(const ModelSpec& model) {
-  const MlaSpec& mla = *model.mla;
-  const double h = model.hidden_size;
-  const double a = model.attention_head_count;
-  const double r_q = mla.q_lora_rank;
-  const double r_kv = mla.kv_lora_rank;
-  const double g = mla.qk_nope_head_dim;
-  const double g_r = mla.qk_rope_head_dim;
-  const double g_v = mla.v_head_dim;
-  const double query = mla.q_lora_rank > 0 ? h * r_q + r_q * a * (g + g_r) : h * a * (g + g_r);
-  return query + h * (r_kv + g_r) + r_kv * a * (g + g_v) + a * g_v * h + r_q + r_kv;
+// Returns the parameters of a layer, with all its experts or with those of one token.
+double InLayer(const ModelSpec& model, const LayerKind& kind, bool active_only) {
+  const LayerParameters p = ParametersOf(model, kind);
+  const double share =
+      active_only && p.expert > 0
+          ? static_cast<double>(model.moe->experts_per_token) / model.moe->expert_count
+          : 1;
+  return p.tensor_split + p.replicated + p.expert * share;
 }
 
-// The GPT family (layernorm) has a bias on every linear layer; the others have none, or only on
-// Q, K and V (Qwen2: under 0.01% of the model, not counted).
-bool HasBiases(const ModelSpec& model) { return model.norm == NormKind::kLayernorm; }
-
-double AttentionParameters(const ModelSpec& model) {
-  if (model.mla.has_value()) return MlaParameters(model);
-  const double h = model.hidden_size;
-  const double q = double{1} * model.attention_head_count * model.head_dim;
-  const double u = double{1} * model.kv_head_count * model.head_dim;
-  const double bias = HasBiases(model) ? q + 2 * u + h : 0;
-  return 2 * h * q + 2 * h * u + bias;
-}
-
-// Returns 3 h f if gated, otherwise 2 h f.
-double MlpParameters(const ModelSpec& model, int ffn_hidden_size) {
-  const double h = model.hidden_size;
-  const double f = ffn_hidden_size;
-  const double in_width = model.mlp == MlpKind::kGelu ? f : 2 * f;
-  const double bias = HasBiases(model) ? in_width + h : 0;
-  return h * in_width + f * h + bias;
-}
-
-double NormParameters(const ModelSpec& model) {
-  return model.norm == NormKind::kLayernorm ? 2.0 * model.hidden_size : 1.0 * model.hidden_size;
-}
-
-// Counts attention, two norms and the feed-forward. A routed layer has the router (h E), the
-// experts (all, or those of one token) and the shared experts.
-double LayerParameters(const ModelSpec& model, bool is_moe, bool active_only) {
-  const double base = AttentionParameters(model) + 2 * NormParameters(model);
-  if (!is_moe) return base + MlpParameters(model, model.ffn_hidden_size);
-  const MoeSpec& moe = *model.moe;
-  const double experts = active_only ? moe.experts_per_token : moe.expert_count;
-  const double shared = moe.shared_expert_ffn_hidden_size > 0
-                            ? MlpParameters(model, moe.shared_expert_ffn_hidden_size)
-                            : 0;
-  return base + double{1} * model.hidden_size * moe.expert_count +
-         experts * MlpParameters(model, moe.expert_ffn_hidden_size) + shared;
-}
-
-// Counts the layers, the final norm and the embedding (and the output layer if untied). Each
+// Counts the layers, the final norm, the embeddings (and the output layer if untied). Each
 // multi-token-prediction layer adds one layer of the last kind, the projection 2h -> h and three
 // norms (DeepSeek-V3, arXiv 2412.19437, section 2.2); it shares embedding and output layer.
-// Position embeddings are not counted, because a ModelSpec does not describe them.
 double Parameters(const ModelSpec& model, bool active_only) {
   const double h = model.hidden_size;
-  const int moe_layers =
-      model.moe.has_value() ? model.layer_count - model.moe->first_dense_layer_count : 0;
-  double total = NormParameters(model);
+  const double norm = NormParameters(model, h);
+  double total = norm + h * model.position_count;
   total += h * model.vocab_size * (model.tied_embeddings ? 1 : 2);
-  total += (model.layer_count - moe_layers) * LayerParameters(model, false, active_only);
-  if (moe_layers > 0) total += moe_layers * LayerParameters(model, true, active_only);
-  if (model.mtp_layer_count > 0) {
-    const double layer = LayerParameters(model, moe_layers > 0, active_only);
-    total += model.mtp_layer_count * (layer + 2 * h * h + 3 * NormParameters(model));
+  const std::vector<LayerRun> runs = RunsOf(model);
+  for (const LayerRun& run : runs) total += run.count * InLayer(model, run.kind, active_only);
+  if (model.mtp_layer_count > 0 && !runs.empty()) {
+    const double layer = InLayer(model, runs.back().kind, active_only);
+    total += model.mtp_layer_count * (layer + 2 * h * h + 3 * norm);
   }
   return total;
 }
@@ -116,6 +68,10 @@ void CheckMoe(const ModelSpec& model, LimitChecker& check) {
                           model.layer_count));
   }
   check.AtLeast("moe.imbalance_ratio", moe.imbalance_ratio, 1);
+  if (!model.layers.empty() && moe.first_dense_layer_count > 0) {
+    check.Add("moe.first_dense_layer_count",
+              fmt::format("{}; must be 0 if layers are listed", moe.first_dense_layer_count));
+  }
 }
 
 void CheckMla(const MlaSpec& mla, LimitChecker& check) {
@@ -124,6 +80,83 @@ void CheckMla(const MlaSpec& mla, LimitChecker& check) {
   check.Range("mla.qk_nope_head_dim", mla.qk_nope_head_dim, 1, kMaxHeads);
   check.Range("mla.qk_rope_head_dim", mla.qk_rope_head_dim, 1, kMaxHeads);
   check.Range("mla.v_head_dim", mla.v_head_dim, 1, kMaxHeads);
+  check.Range("mla.index_head_count", mla.index_head_count, 0, kMaxHeads);
+  const bool is_indexed = mla.index_head_count > 0;
+  check.Range("mla.index_head_dim", mla.index_head_dim, is_indexed ? 1 : 0, kMaxHeads);
+  check.Range("mla.index_token_count", mla.index_token_count, is_indexed ? 1 : 0, kMaxVocabulary);
+}
+
+void CheckLinearAttention(const LinearAttentionSpec& linear, LimitChecker& check) {
+  check.Range("linear_attention.key_head_count", linear.key_head_count, 1, kMaxHeads);
+  check.Range("linear_attention.value_head_count", linear.value_head_count, 1, kMaxHeads);
+  check.Range("linear_attention.key_head_dim", linear.key_head_dim, 1, kMaxHeads);
+  check.Range("linear_attention.value_head_dim", linear.value_head_dim, 1, kMaxHeads);
+  check.Range("linear_attention.convolution_size", linear.convolution_size, 0, kMaxHeads);
+}
+
+void CheckStateSpace(const StateSpaceSpec& space, LimitChecker& check) {
+  check.Range("state_space.head_count", space.head_count, 1, kMaxSize);
+  check.Range("state_space.head_dim", space.head_dim, 1, kMaxHeads);
+  check.Range("state_space.group_count", space.group_count, 1, kMaxHeads);
+  check.Range("state_space.state_size", space.state_size, 1, kMaxHeads);
+  check.Range("state_space.convolution_size", space.convolution_size, 0, kMaxHeads);
+  check.Range("state_space.dt_rank", space.dt_rank, 0, kMaxSize);
+}
+
+// Checks one run of `layers`, and that the model describes what its layers have.
+void CheckRun(const ModelSpec& model, std::string_view at, const LayerRun& run,
+              LimitChecker& check) {
+  const auto field = [&](std::string_view name) { return fmt::format("{}.{}", at, name); };
+  const LayerKind& kind = run.kind;
+  check.Range(field("count"), run.count, 1, kMaxLayers);
+  check.Range(field("sliding_window"), kind.sliding_window, 0, kMaxVocabulary);
+  check.Range(field("attention_head_count"), kind.attention_head_count, 0, kMaxHeads);
+  check.Range(field("kv_head_count"), kind.kv_head_count, 0, kMaxHeads);
+  check.Range(field("head_dim"), kind.head_dim, 0, kMaxHeads);
+  check.Range(field("v_head_dim"), kind.v_head_dim, 0, kMaxHeads);
+  check.Range(field("ffn_hidden_size"), kind.ffn_hidden_size, 0, kMaxFfnSize);
+  const int heads =
+      kind.attention_head_count > 0 ? kind.attention_head_count : model.attention_head_count;
+  const int kv_heads = kind.kv_head_count > 0 ? kind.kv_head_count : model.kv_head_count;
+  if (kv_heads >= 1 && heads % kv_heads != 0) {
+    check.Add(field("kv_head_count"),
+              fmt::format("{}; must divide attention_head_count {}", kv_heads, heads));
+  }
+  const auto requires_part = [&](bool needs, bool has, std::string_view what,
+                                 std::string_view part) {
+    if (needs && !has) check.Add(std::string(part), fmt::format("missing; {} needs it", what));
+  };
+  const std::string mixer = field("mixer") + " = " + std::string(Word(kind.mixer));
+  requires_part(kind.mixer == TokenMixer::kLinearAttention, model.linear_attention.has_value(),
+                mixer, "linear_attention");
+  requires_part(
+      kind.mixer == TokenMixer::kStateSpace || kind.mixer == TokenMixer::kAttentionAndStateSpace,
+      model.state_space.has_value(), mixer, "state_space");
+  requires_part(kind.feed_forward == FeedForwardKind::kExperts, model.moe.has_value(),
+                field("feed_forward") + " = experts", "moe");
+  if (kind.mixer == TokenMixer::kNone && kind.feed_forward == FeedForwardKind::kNone) {
+    check.Add(std::string(at), "has neither a mixer nor a feed-forward");
+  }
+}
+
+// The runs repeat until there are layer_count layers.
+void CheckLayers(const ModelSpec& model, LimitChecker& check) {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    CheckRun(model, fmt::format("layers[{}]", i), model.layers[i], check);
+    total += model.layers[i].count;
+  }
+  if (!check.found_none()) return;
+  if (model.layer_count % total != 0) {
+    check.Add("layers",
+              fmt::format("{} layers; must divide layer_count {}", total, model.layer_count));
+    return;
+  }
+  const LayerList list(model);
+  if (list.kinds().size() > kMaxLayerKinds) {
+    check.Add("layers", fmt::format("{} kinds of layers; must be <= {}", list.kinds().size(),
+                                    kMaxLayerKinds));
+  }
 }
 
 void CheckAttention(const ModelSpec& model, LimitChecker& check) {
@@ -137,29 +170,40 @@ void CheckAttention(const ModelSpec& model, LimitChecker& check) {
   check.Range("head_dim", model.head_dim, 1, kMaxHeads);
 }
 
+// Returns true if a layer has a dense feed-forward whose size it does not state itself.
+bool NeedsFfnSize(const ModelSpec& model) {
+  if (model.layers.empty()) {
+    return !model.moe.has_value() || model.moe->first_dense_layer_count > 0;
+  }
+  return std::ranges::any_of(model.layers, [](const LayerRun& run) {
+    return run.kind.feed_forward == FeedForwardKind::kDense && run.kind.ffn_hidden_size == 0;
+  });
+}
+
 }  // namespace
 
 std::vector<FieldViolation> Validate(const ModelSpec& model, std::string_view prefix) {
   LimitChecker check(prefix);
   check.Range("layer_count", model.layer_count, 1, kMaxLayers);
   check.Range("hidden_size", model.hidden_size, 1, kMaxSize);
-  const bool has_dense_layer = !model.moe.has_value() || model.moe->first_dense_layer_count > 0;
-  check.Range("ffn_hidden_size", model.ffn_hidden_size, has_dense_layer ? 1 : 0, kMaxFfnSize);
+  check.Range("ffn_hidden_size", model.ffn_hidden_size, NeedsFfnSize(model) ? 1 : 0, kMaxFfnSize);
   CheckAttention(model, check);
   check.Range("vocab_size", model.vocab_size, 1, kMaxVocabulary);
   if (model.moe.has_value()) CheckMoe(model, check);
   if (model.mla.has_value()) CheckMla(*model.mla, check);
   check.Range("sliding_window", model.sliding_window, 0, kMaxVocabulary);
   check.Range("mtp_layer_count", model.mtp_layer_count, 0, kMaxLayers);
+  check.Range("position_count", model.position_count, 0, kMaxVocabulary);
+  if (model.rotary_base.has_value()) check.Positive("rotary_base", *model.rotary_base);
+  if (model.norm_epsilon.has_value()) check.Positive("norm_epsilon", *model.norm_epsilon);
+  if (model.linear_attention.has_value()) CheckLinearAttention(*model.linear_attention, check);
+  if (model.state_space.has_value()) CheckStateSpace(*model.state_space, check);
+  if (!model.layers.empty()) CheckLayers(model, check);
   if (check.found_none() && Parameters(model, false) > kMaxParameters) {
     check.Add("", fmt::format("{:.3g} parameters; must be <= {:.3g}", Parameters(model, false),
                               kMaxParameters));
   }
   return std::move(check).violations();
-}
-
-bool IsMoeLayer(const ModelSpec& model, int index) {
-  return model.moe.has_value() && index >= model.moe->first_dense_layer_count;
 }
 
 std::int64_t ParameterCount(const ModelSpec& model, bool active_only) {

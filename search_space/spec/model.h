@@ -17,8 +17,9 @@ struct MoeSpec {
   int experts_per_token = 0;
   int expert_ffn_hidden_size = 0;
   int shared_expert_ffn_hidden_size = 0;  // all shared experts together; 0: none
-  int first_dense_layer_count = 0;        // leading layers that keep the dense feed-forward
-  double imbalance_ratio = 1.0;           // tokens of the busiest expert rank / mean; >= 1
+  // Leading layers that keep the dense feed-forward; 0 if ModelSpec::layers says which do.
+  int first_dense_layer_count = 0;
+  double imbalance_ratio = 1.0;  // tokens of the busiest expert rank / mean; >= 1
   bool operator==(const MoeSpec&) const = default;
 };
 
@@ -29,10 +30,60 @@ struct MlaSpec {
   int qk_nope_head_dim = 0;
   int qk_rope_head_dim = 0;
   int v_head_dim = 0;
+  // The indexer of DeepSeek sparse attention (DeepSeek-V3.2-Exp, "lightning indexer"), which picks
+  // the tokens that a query attends to; 0: each query attends to all tokens before it.
+  int index_head_count = 0;
+  int index_head_dim = 0;
+  int index_token_count = 0;
   bool operator==(const MlaSpec&) const = default;
 };
 
-// A decoder-only transformer. The fields have the names and meanings of Model in
+// Linear attention: the layers whose mixer is linear_attention.
+struct LinearAttentionSpec {
+  LinearAttentionKind kind = LinearAttentionKind::kGatedDelta;
+  int key_head_count = 0;
+  int value_head_count = 0;
+  int key_head_dim = 0;
+  int value_head_dim = 0;
+  int convolution_size = 0;  // tokens of the short convolution of queries, keys, values; 0: none
+  bool operator==(const LinearAttentionSpec&) const = default;
+};
+
+// State-space layers: Mamba-2 (arXiv 2405.21060), or Mamba-1 (arXiv 2312.00752) if `dt_rank` > 0,
+// whose heads have one channel each. The inner width is head_count x head_dim.
+struct StateSpaceSpec {
+  int head_count = 0;
+  int head_dim = 0;
+  int group_count = 0;       // groups of heads that share the input and output matrices B and C
+  int state_size = 0;        // of each channel
+  int convolution_size = 0;  // tokens of the short convolution
+  int dt_rank = 0;           // Mamba-1: rank of the projection that makes the step sizes
+  bool operator==(const StateSpaceSpec&) const = default;
+};
+
+// One kind of layer. A size of 0 is the model's own.
+struct LayerKind {
+  TokenMixer mixer = TokenMixer::kAttention;
+  FeedForwardKind feed_forward = FeedForwardKind::kDense;
+  int sliding_window = 0;   // tokens that a token attends to; 0: the model's
+  bool is_chunked = false;  // the window is one of fixed blocks of the sequence (Llama 4)
+  int attention_head_count = 0;
+  int kv_head_count = 0;
+  int head_dim = 0;
+  int v_head_dim = 0;            // size of a value; 0: head_dim
+  bool values_are_keys = false;  // one projection makes both (Gemma 4)
+  int ffn_hidden_size = 0;
+  bool operator==(const LayerKind&) const = default;
+};
+
+// Neighbouring layers of one kind.
+struct LayerRun {
+  int count = 0;
+  LayerKind kind = {};
+  bool operator==(const LayerRun&) const = default;
+};
+
+// A decoder-only language model. The fields have the names and meanings of Model in
 // proto/meshwright/v1/problem.proto.
 struct ModelSpec {
   std::string name = {};
@@ -50,15 +101,24 @@ struct ModelSpec {
   std::optional<MlaSpec> mla = {};
   int sliding_window = 0;   // tokens; 0: full causal attention
   int mtp_layer_count = 0;  // multi-token-prediction layers behind the last layer (DeepSeek-V3)
+  std::optional<LinearAttentionSpec> linear_attention = {};
+  std::optional<StateSpaceSpec> state_space = {};
+  // The layers from the first on, repeated until there are layer_count. Empty: attention in every
+  // layer, and experts in all but the first ones if there are experts.
+  std::vector<LayerRun> layers = {};
+  bool qkv_bias = false;               // a bias on Q, K and V alone (Qwen2)
+  bool qk_norm = false;                // norms of queries and keys (Qwen3)
+  bool attention_output_gate = false;  // a gate on the output, as wide as the queries (Qwen3-Next)
+  bool post_norms = false;             // norms after attention and feed-forward too (Gemma 2)
+  int position_count = 0;              // learned position embeddings; 0: none
+  std::optional<double> rotary_base = {};  // absent: not stated
+  std::optional<double> norm_epsilon = {};
   bool operator==(const ModelSpec&) const = default;
 };
 
 // Returns every field that is outside its limits; `prefix` is the path of the model in the input
 // ("model").
 std::vector<FieldViolation> Validate(const ModelSpec& model, std::string_view prefix);
-
-// Returns true if layer `index` (from 0, without MTP layers) has routed experts.
-bool IsMoeLayer(const ModelSpec& model, int index);
 
 // Returns the number of parameters of the whole model, with all experts, or with `active_only` only
 // those that one token uses. Tied embedding and output layers count once.

@@ -7,6 +7,11 @@
 namespace meshwright {
 namespace {
 
+template <typename Enum>
+std::string Text(Enum value) {
+  return std::string(Word(value));
+}
+
 void Fill(const MoeSpec& moe, v1::Moe& wire) {
   wire.set_expert_count(moe.expert_count);
   wire.set_experts_per_token(moe.experts_per_token);
@@ -22,11 +27,58 @@ void Fill(const MlaSpec& mla, v1::Mla& wire) {
   wire.set_qk_nope_head_dim(mla.qk_nope_head_dim);
   wire.set_qk_rope_head_dim(mla.qk_rope_head_dim);
   wire.set_v_head_dim(mla.v_head_dim);
+  if (mla.index_head_count == 0) return;
+  wire.set_index_head_count(mla.index_head_count);
+  wire.set_index_head_dim(mla.index_head_dim);
+  wire.set_index_token_count(mla.index_token_count);
 }
 
-template <typename Enum>
-std::string Text(Enum value) {
-  return std::string(Word(value));
+void Fill(const LinearAttentionSpec& linear, v1::LinearAttention& wire) {
+  wire.set_kind(Text(linear.kind));
+  wire.set_key_head_count(linear.key_head_count);
+  wire.set_value_head_count(linear.value_head_count);
+  wire.set_key_head_dim(linear.key_head_dim);
+  wire.set_value_head_dim(linear.value_head_dim);
+  wire.set_convolution_size(linear.convolution_size);
+}
+
+void Fill(const StateSpaceSpec& space, v1::StateSpace& wire) {
+  wire.set_head_count(space.head_count);
+  wire.set_head_dim(space.head_dim);
+  wire.set_group_count(space.group_count);
+  wire.set_state_size(space.state_size);
+  wire.set_convolution_size(space.convolution_size);
+  wire.set_dt_rank(space.dt_rank);
+}
+
+void Fill(const LayerRun& run, v1::LayerRun& wire) {
+  const LayerKind& kind = run.kind;
+  wire.set_count(run.count);
+  wire.set_mixer(Text(kind.mixer));
+  wire.set_feed_forward(Text(kind.feed_forward));
+  if (kind.sliding_window > 0) wire.set_sliding_window(kind.sliding_window);
+  if (kind.is_chunked) wire.set_is_chunked(true);
+  if (kind.attention_head_count > 0) wire.set_attention_head_count(kind.attention_head_count);
+  if (kind.kv_head_count > 0) wire.set_kv_head_count(kind.kv_head_count);
+  if (kind.head_dim > 0) wire.set_head_dim(kind.head_dim);
+  if (kind.v_head_dim > 0) wire.set_v_head_dim(kind.v_head_dim);
+  if (kind.values_are_keys) wire.set_values_are_keys(true);
+  if (kind.ffn_hidden_size > 0) wire.set_ffn_hidden_size(kind.ffn_hidden_size);
+}
+
+// Fills in what only some models have. What a model does not have stays absent, so that the text of
+// a question does not change.
+void FillStructure(const ModelSpec& model, v1::Model& wire) {
+  if (model.linear_attention) Fill(*model.linear_attention, *wire.mutable_linear_attention());
+  if (model.state_space) Fill(*model.state_space, *wire.mutable_state_space());
+  for (const LayerRun& run : model.layers) Fill(run, *wire.add_layers());
+  if (model.qkv_bias) wire.set_qkv_bias(true);
+  if (model.qk_norm) wire.set_qk_norm(true);
+  if (model.attention_output_gate) wire.set_attention_output_gate(true);
+  if (model.post_norms) wire.set_post_norms(true);
+  if (model.position_count > 0) wire.set_position_count(model.position_count);
+  if (model.rotary_base) wire.set_rotary_base(*model.rotary_base);
+  if (model.norm_epsilon) wire.set_norm_epsilon(*model.norm_epsilon);
 }
 
 void Fill(const NodePoolRequest& pool, v1::NodePool& wire) {
@@ -87,6 +139,7 @@ v1::Model ToWire(const ModelSpec& model) {
   if (model.mla) Fill(*model.mla, *wire.mutable_mla());
   wire.set_sliding_window(model.sliding_window);
   wire.set_mtp_layer_count(model.mtp_layer_count);
+  FillStructure(model, wire);
   return wire;
 }
 

@@ -77,8 +77,8 @@ Question ReadQuestion(const MessageReader& in, std::optional<ModelSpec> model,
   return question;
 }
 
-absl::StatusOr<ModelSpec> ImportModel(const MessageReader& in, const std::string& config) {
-  absl::StatusOr<ModelSpec> model = ImportHuggingFaceConfig(config, "model");
+absl::StatusOr<ImportedModel> ImportModel(const MessageReader& in, const std::string& config) {
+  absl::StatusOr<ImportedModel> model = ImportHuggingFaceConfig(config, "model");
   for (const FieldViolation& violation : FieldViolations(model.status())) {
     in.Add(violation.field, violation.description);
   }
@@ -87,14 +87,14 @@ absl::StatusOr<ModelSpec> ImportModel(const MessageReader& in, const std::string
 
 // Reads the model in either form. Any error has been added to the mistakes, also one that is
 // returned as the status.
-absl::StatusOr<ModelSpec> ReadModelOrConfig(const MessageReader& in) {
+absl::StatusOr<ImportedModel> ReadModelOrConfig(const MessageReader& in) {
   const std::optional<std::string> config = in.Text("hugging_face_config_json");
   if (config.has_value() && !in.Child("model").has_value()) return ImportModel(in, *config);
   if (config.has_value()) {
     in.Add("hugging_face_config_json", "stated beside model; must be one of the two");
   }
   std::optional<ModelSpec> model = ReadPart(in, "model", ReadModel);
-  if (model.has_value()) return *std::move(model);
+  if (model.has_value()) return ImportedModel{.model = *std::move(model)};
   return absl::InvalidArgumentError("model is missing");
 }
 
@@ -400,8 +400,10 @@ absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Kno
                                        std::vector<FieldViolation> already_found) {
   const MessageReader in(request, "", already_found);
   StudyRequest study;
-  const absl::StatusOr<ModelSpec> model = ReadModelOrConfig(in);
-  study.question = ReadQuestion(in, model.ok() ? std::optional(*model) : std::nullopt, knowledge);
+  const absl::StatusOr<ImportedModel> model = ReadModelOrConfig(in);
+  study.question =
+      ReadQuestion(in, model.ok() ? std::optional(model->model) : std::nullopt, knowledge);
+  if (model.ok()) study.warnings = model->notes;
   const bool is_question_whole = model.ok() && IsQuestionWhole(in);
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);

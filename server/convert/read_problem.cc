@@ -25,7 +25,59 @@ MlaSpec ReadMla(const MessageReader& in) {
           .kv_lora_rank = in.RequiredInt("kv_lora_rank"),
           .qk_nope_head_dim = in.RequiredInt("qk_nope_head_dim"),
           .qk_rope_head_dim = in.RequiredInt("qk_rope_head_dim"),
-          .v_head_dim = in.RequiredInt("v_head_dim")};
+          .v_head_dim = in.RequiredInt("v_head_dim"),
+          .index_head_count = in.Int("index_head_count").value_or(0),
+          .index_head_dim = in.Int("index_head_dim").value_or(0),
+          .index_token_count = in.Int("index_token_count").value_or(0)};
+}
+
+LinearAttentionSpec ReadLinearAttention(const MessageReader& in) {
+  return {.kind = in.Required("kind", in.Choice<LinearAttentionKind>("kind")),
+          .key_head_count = in.RequiredInt("key_head_count"),
+          .value_head_count = in.RequiredInt("value_head_count"),
+          .key_head_dim = in.RequiredInt("key_head_dim"),
+          .value_head_dim = in.RequiredInt("value_head_dim"),
+          .convolution_size = in.Int("convolution_size").value_or(0)};
+}
+
+StateSpaceSpec ReadStateSpace(const MessageReader& in) {
+  return {.head_count = in.RequiredInt("head_count"),
+          .head_dim = in.RequiredInt("head_dim"),
+          .group_count = in.Int("group_count").value_or(1),
+          .state_size = in.RequiredInt("state_size"),
+          .convolution_size = in.Int("convolution_size").value_or(0),
+          .dt_rank = in.Int("dt_rank").value_or(0)};
+}
+
+LayerRun ReadRun(const MessageReader& in) {
+  return {.count = in.Int("count").value_or(1),
+          .kind = {.mixer = in.Choice<TokenMixer>("mixer").value_or(TokenMixer::kAttention),
+                   .feed_forward =
+                       in.Choice<FeedForwardKind>("feed_forward").value_or(FeedForwardKind::kDense),
+                   .sliding_window = in.Int("sliding_window").value_or(0),
+                   .is_chunked = in.Bool("is_chunked").value_or(false),
+                   .attention_head_count = in.Int("attention_head_count").value_or(0),
+                   .kv_head_count = in.Int("kv_head_count").value_or(0),
+                   .head_dim = in.Int("head_dim").value_or(0),
+                   .v_head_dim = in.Int("v_head_dim").value_or(0),
+                   .values_are_keys = in.Bool("values_are_keys").value_or(false),
+                   .ffn_hidden_size = in.Int("ffn_hidden_size").value_or(0)}};
+}
+
+// Reads what only some models have.
+void ReadStructure(const MessageReader& in, ModelSpec& model) {
+  if (const auto linear = in.Child("linear_attention")) {
+    model.linear_attention = ReadLinearAttention(*linear);
+  }
+  if (const auto space = in.Child("state_space")) model.state_space = ReadStateSpace(*space);
+  for (const MessageReader& run : in.Children("layers")) model.layers.push_back(ReadRun(run));
+  model.qkv_bias = in.Bool("qkv_bias").value_or(false);
+  model.qk_norm = in.Bool("qk_norm").value_or(false);
+  model.attention_output_gate = in.Bool("attention_output_gate").value_or(false);
+  model.post_norms = in.Bool("post_norms").value_or(false);
+  model.position_count = in.Int("position_count").value_or(0);
+  model.rotary_base = in.Double("rotary_base");
+  model.norm_epsilon = in.Double("norm_epsilon");
 }
 
 // The number of heads and their size have defaults that follow from other fields. If those fields
@@ -91,8 +143,10 @@ ModelSpec ReadModel(const MessageReader& in) {
   if (const auto moe = in.Child("moe")) model.moe = ReadMoe(*moe);
   // A model whose every layer is routed has no dense feed-forward.
   const bool is_all_routed = model.moe.has_value() && model.moe->first_dense_layer_count == 0;
-  model.ffn_hidden_size =
-      is_all_routed ? in.Int("ffn_hidden_size").value_or(0) : in.RequiredInt("ffn_hidden_size");
+  ReadStructure(in, model);
+  model.ffn_hidden_size = is_all_routed || !model.layers.empty()
+                              ? in.Int("ffn_hidden_size").value_or(0)
+                              : in.RequiredInt("ffn_hidden_size");
   ReadHeads(in, model);
   model.vocab_size = in.RequiredInt("vocab_size");
   model.mlp = in.Required("mlp", in.Choice<MlpKind>("mlp"));

@@ -7,6 +7,7 @@
 
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/run_limits.h"
 #include "server/tuner/question/checker.h"
@@ -23,7 +24,9 @@ constexpr int kShardingWeights = 3;  // a ZeRO stage
 double ExpertParameters(const ModelSpec& model) {
   if (!model.moe.has_value()) return 0;
   int layers = 0;
-  for (int i = 0; i < model.layer_count; ++i) layers += IsMoeLayer(model, i) ? 1 : 0;
+  for (const LayerRun& run : RunsOf(model)) {
+    if (run.kind.feed_forward == FeedForwardKind::kExperts) layers += run.count;
+  }
   const double matrices = model.mlp == MlpKind::kGelu ? 2 : 3;
   return matrices * layers * model.moe->expert_count * static_cast<double>(model.hidden_size) *
          model.moe->expert_ffn_hidden_size;

@@ -18,6 +18,7 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/framework_profile.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
@@ -125,11 +126,12 @@ inline Estimate FullOf(const OwnedProblem& problem, const ParallelPlan& plan) {
 // One layer of the problem's model under `sharding`.
 inline LayerProgram LayerOf(const OwnedProblem& problem, const LayerSharding& sharding,
                             bool is_moe = false) {
+  const LayerList layers(problem.model);
   return BuildLayer({.model = problem.model,
                      .workload = problem.workload,
                      .profile = problem.profile,
                      .sharding = sharding},
-                    is_moe);
+                    is_moe ? layers.kinds().back() : layers.kinds().front());
 }
 
 // The kernels of a program with this name.

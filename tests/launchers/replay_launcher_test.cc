@@ -189,7 +189,7 @@ TEST(ReplayStudyTest, TrialsThatContradictOtherJobsDropWhatTheseTaught) {
   const auto elsewhere = EvaluatePlan({.question = other, .plan = Plan(1, 1)}, Known(), {});
   request.history.assign(
       10, {.question = other, .plan = Plan(1, 1), .step_time = 3 * elsewhere.value().step_time});
-  request.history_warnings = {"the store says"};
+  request.warnings = {"the store says"};
   const StudyResult result = Answer(request);
   ASSERT_EQ(result.trials.size(), 4u);
   const auto measured = [&](std::size_t i) {

@@ -94,13 +94,6 @@ const CountCase kCounts[] = {
 INSTANTIATE_TEST_SUITE_P(All, ParameterCountTest, testing::ValuesIn(kCounts),
                          [](const auto& test) { return test.param.name; });
 
-TEST(IsMoeLayerTest, LeadingLayersAreDense) {
-  EXPECT_FALSE(IsMoeLayer(Llama2_7b(), 0));
-  EXPECT_TRUE(IsMoeLayer(Mixtral_8x7b(), 0));
-  EXPECT_FALSE(IsMoeLayer(DeepseekV3(), 2));
-  EXPECT_TRUE(IsMoeLayer(DeepseekV3(), 3));
-}
-
 struct LimitCase {
   std::string name = {};
   std::function<void(ModelSpec&)> change = {};

@@ -324,6 +324,11 @@ std::vector<std::string_view> OperatorsOf(const ModelSpec& model) {
   if (model.mla.has_value()) operators.emplace_back("mla");
   if (model.sliding_window > 0) operators.emplace_back("sliding_window");
   if (model.mtp_layer_count > 0) operators.emplace_back("mtp");
+  // The contract has no fields for these.
+  if (!model.layers.empty()) operators.emplace_back("mixed_layers");
+  if (model.mla.has_value() && model.mla->index_head_count > 0) {
+    operators.emplace_back("sparse_attention");
+  }
   return operators;
 }
 

@@ -19,7 +19,8 @@ costmodel::v1::OpenContextRequest ToContext(const Problem& problem,
                                             const CalibrationParameters& calibration = {});
 
 // Returns the words of GetInfoResponse.operators that a model must declare for this problem, beyond
-// what every transformer has: moe, mla, sliding_window, mtp.
+// what every transformer has: moe, mla, sliding_window, mtp; and mixed_layers and sparse_attention,
+// which version 1 of the contract cannot describe, so that no model of it is asked about them.
 std::vector<std::string_view> OperatorsOf(const ModelSpec& model);
 
 // Converts plans to columns and leaves out columns in which all plans have the default. Plans of

@@ -56,7 +56,8 @@ constexpr Expressible kExpressible = {.framework = "DeepSpeed",
                                       .layer_norm = true,
                                       .experts = true,
                                       .latent_attention = true,
-                                      .sliding_window = true};
+                                      .sliding_window = true,
+                                      .any_layers = true};
 
 bool HasGroups(const ParallelPlan& plan) {
   return plan.zero_group_size > 0 &&

@@ -173,6 +173,18 @@ void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& chec
              fmt::format("{}", model.sliding_window), "has full attention");
   check.Know(can.multi_token_prediction || model.mtp_layer_count == 0, "model.mtp_layer_count",
              fmt::format("{}", model.mtp_layer_count), "has no multi-token prediction");
+  if (can.any_layers) return;
+  check.Know(!model.attention_output_gate, "model.attention_output_gate", "true",
+             "has no gate on the output of attention");
+  check.Know(!model.post_norms, "model.post_norms", "true",
+             "has no norms after attention and feed-forward");
+  check.Know(model.layers.empty(), "model.layers",
+             fmt::format("{} runs of layers", model.layers.size()),
+             "has one kind of layer, or dense layers before those with experts");
+  check.Know(!model.mla.has_value() || model.mla->index_head_count == 0,
+             "model.mla.index_head_count",
+             model.mla.has_value() ? fmt::format("{}", model.mla->index_head_count) : "",
+             "has no sparse attention");
 }
 
 }  // namespace

@@ -60,6 +60,9 @@ struct Expressible {
   bool latent_attention = false;
   bool sliding_window = false;
   bool multi_token_prediction = false;
+  // The script builds whatever the model's own configuration describes: layers of several kinds,
+  // sparse attention.
+  bool any_layers = false;
 };
 
 // Refuses every field that is outside of `expressible`. Exporters check what depends on several

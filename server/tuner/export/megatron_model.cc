@@ -1,6 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
 
 #include "search_space/spec/choices.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/flag_list.h"
@@ -28,6 +35,14 @@ void AddAttention(const ModelSpec& model, FlagList& flags) {
     flags.Add("--num-query-groups", model.kv_head_count);
   }
   flags.Add("--kv-channels", model.head_dim);
+  if (model.qkv_bias) flags.Add("--add-qkv-bias");
+  if (model.qk_norm) flags.Add("--qk-layernorm");
+}
+
+// Adds what the model's own configuration states.
+void AddStated(const ModelSpec& model, FlagList& flags) {
+  if (model.rotary_base.has_value()) flags.Add("--rotary-base", std::round(*model.rotary_base));
+  if (model.norm_epsilon.has_value()) flags.Add("--norm-epsilon", *model.norm_epsilon);
 }
 
 void AddFeedForward(const ModelSpec& model, FlagList& flags) {
@@ -62,6 +77,53 @@ void AddNorm(const ModelSpec& model, FlagList& flags) {
   }
 }
 
+// Refuses layers that pretrain_gpt.py cannot build. It takes a list of the layers with experts, and
+// builds all other parts of the layers alike.
+void RefuseLayers(const ModelSpec& model, FlagList& flags) {
+  const LayerList layers(model);
+  LayerKind plain = layers.kinds().front();
+  for (LayerKind kind : layers.kinds()) {
+    kind.feed_forward = plain.feed_forward;
+    kind.ffn_hidden_size = plain.ffn_hidden_size;
+    if (kind == plain) continue;
+    flags.Refuse("model.layers", "layers whose attention differs; pretrain_gpt.py builds one kind");
+    break;
+  }
+  const bool is_plain = plain.mixer == TokenMixer::kAttention && !plain.is_chunked &&
+                        plain.v_head_dim == plain.head_dim && !plain.values_are_keys;
+  if (!is_plain) {
+    flags.Refuse("model.layers", fmt::format("layers of {} that pretrain_gpt.py does not build",
+                                             Word(plain.mixer)));
+  }
+  if (model.mla.has_value() && model.mla->index_head_count > 0) {
+    flags.Refuse("model.mla.index_head_count",
+                 fmt::format("{}; Megatron-Core up to 0.14 has no sparse attention",
+                             model.mla->index_head_count));
+  }
+  if (model.attention_output_gate) {
+    flags.Refuse("model.attention_output_gate",
+                 "true; Megatron-Core up to 0.14 has no gate on the output of attention");
+  }
+  if (model.post_norms) {
+    flags.Refuse("model.post_norms",
+                 "true; Megatron-Core has no norms after attention and feed-forward");
+  }
+}
+
+// Adds the list of layers with experts, if some have none.
+void AddExpertLayers(const ModelSpec& model, FlagList& flags) {
+  const std::vector<LayerRun> runs = RunsOf(model);
+  const auto has_experts = [](const LayerRun& run) {
+    return run.kind.feed_forward == FeedForwardKind::kExperts;
+  };
+  if (std::ranges::all_of(runs, has_experts)) return;
+  std::vector<std::string> parts;
+  for (const LayerRun& run : runs) {
+    parts.push_back(fmt::format("[{}]*{}", has_experts(run) ? 1 : 0, run.count));
+  }
+  flags.Add("--moe-layer-freq", fmt::format("'({})'", fmt::join(parts, "+")));
+}
+
 void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flags) {
   if (!model.moe.has_value()) return;
   const MoeSpec& moe = *model.moe;
@@ -71,10 +133,7 @@ void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flag
   if (moe.shared_expert_ffn_hidden_size > 0) {
     flags.Add("--moe-shared-expert-intermediate-size", moe.shared_expert_ffn_hidden_size);
   }
-  if (moe.first_dense_layer_count > 0) {
-    flags.Add("--moe-layer-freq", fmt::format("'([0]*{}+[1]*{})'", moe.first_dense_layer_count,
-                                              model.layer_count - moe.first_dense_layer_count));
-  }
+  AddExpertLayers(model, flags);
   if (!workload.grouped_gemm) return;
   if (workload.precision == Precision::kBf16 || workload.precision == Precision::kFp8) {
     flags.Add("--moe-grouped-gemm");
@@ -88,6 +147,7 @@ void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flag
 }  // namespace
 
 void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, FlagList& flags) {
+  RefuseLayers(model, flags);
   flags.Add("--num-layers", model.layer_count);
   flags.Add("--hidden-size", model.hidden_size);
   AddFeedForward(model, flags);
@@ -97,6 +157,7 @@ void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, Fla
     flags.Add("--window-size", fmt::format("{},0", model.sliding_window - 1));
   }
   AddNorm(model, flags);
+  AddStated(model, flags);
   flags.Add("--vocab-size", model.vocab_size);
   if (!model.tied_embeddings) flags.Add("--untie-embeddings-and-output-weights");
   AddExperts(model, workload, flags);
@@ -122,8 +183,11 @@ std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
       "length and learning rate: --train-iters, --lr, --min-lr, --lr-decay-style, "
       "--lr-warmup-iters, --weight-decay, --clip-grad",
       "checkpoints: --save, --load, --save-interval",
-      "of the model: --norm-epsilon, --init-method-std"};
-  if (model.norm == NormKind::kLayernorm) {
+      model.norm_epsilon.has_value() ? "of the model: --init-method-std"
+                                     : "of the model: --norm-epsilon, --init-method-std"};
+  if (model.rotary_base.has_value()) {
+    left_out.emplace_back("of the model: --use-rope-scaling if it has one");
+  } else if (model.norm == NormKind::kLayernorm) {
     left_out.emplace_back("of the model: --position-embedding-type, and --rotary-base with rope");
   } else {
     left_out.emplace_back("of the model: --rotary-base, and --use-rope-scaling if it has one");
@@ -132,7 +196,7 @@ std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
     left_out.emplace_back(
         "of the model: --qk-layernorm, --rope-type, --rotary-scaling-factor, --mscale, "
         "--mscale-all-dim");
-  } else {
+  } else if (!model.qkv_bias && !model.qk_norm) {
     left_out.emplace_back(
         "of the model, if it has them: --add-qkv-bias (biases of queries, keys and values), "
         "--qk-layernorm (norms of queries and keys)");

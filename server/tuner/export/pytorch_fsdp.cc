@@ -55,7 +55,8 @@ constexpr Expressible kExpressible = {.framework = "PyTorch FSDP",
                                       .layer_norm = true,
                                       .experts = true,
                                       .latent_attention = true,
-                                      .sliding_window = true};
+                                      .sliding_window = true,
+                                      .any_layers = true};
 
 std::string_view PrecisionName(Precision precision) {
   switch (precision) {

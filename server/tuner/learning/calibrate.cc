@@ -418,7 +418,7 @@ LearntCalibration LearnCalibration(const StudyRequest& request, const Problem& p
     std::erase_if(gathered.runs, [](const PastRun& run) { return run.outcome != Outcome::kOk; });
   }
   std::vector<std::string>& warnings = learnt.calibration.warnings;
-  warnings.insert(warnings.end(), request.history_warnings.begin(), request.history_warnings.end());
+  warnings.insert(warnings.end(), request.warnings.begin(), request.warnings.end());
   learnt.report = ReportCalibration(problem, learnt.calibration, std::move(gathered.runs));
   if (learnt.report.has_value()) {
     learnt.report->history_sequence = request.history_sequence.value_or(0);

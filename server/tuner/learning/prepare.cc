@@ -20,7 +20,7 @@ absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& k
   StoreHistory stored;
   if (source.read) {
     ASSIGN_OR_RETURN(stored, source.read(problem));
-    std::ranges::move(stored.warnings, std::back_inserter(request.history_warnings));
+    std::ranges::move(stored.warnings, std::back_inserter(request.warnings));
   }
   std::vector<ResolvedRun> runs = ResolveRuns(request.history, stored.rows, problem, knowledge);
   LearntCalibration learnt = LearnCalibration(request, problem, runs);

@@ -83,8 +83,8 @@ struct StudyRequest {
   // The store's measurements up to this number join `history` (history_runs.h). The owner of the
   // store supplies them (StudyControl). Absent: all measurements.
   std::optional<std::int64_t> history_sequence = {};
-  // Warnings about the history; they join the answer's warnings.
-  std::vector<std::string> history_warnings = {};
+  // Warnings about the history and the model's file; they join the answer's warnings.
+  std::vector<std::string> warnings = {};
   std::optional<CostModelRequest> cost_model = {};  // absent: the built-in model
 };
 

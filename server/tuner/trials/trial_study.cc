@@ -228,8 +228,8 @@ class TrialStudy {
     history_.leaves_out_other_times = drops_times;
     history_.leaves_out_other_memory = drops_memory;
     history_warnings_ = judged.warnings;
-    history_warnings_.insert(history_warnings_.end(), request_.history_warnings.begin(),
-                             request_.history_warnings.end());
+    history_warnings_.insert(history_warnings_.end(), request_.warnings.begin(),
+                             request_.warnings.end());
     result_.calibration = std::move(learnt.report);
     if (journal != nullptr && journal->learnt) {
       const absl::Status written = journal->learnt(result_.calibration);

@@ -4,6 +4,8 @@
 
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
+#include "search_space/spec/layer_list.h"
+#include "search_space/spec/layer_parameters.h"
 #include "search_space/spec/model.h"
 #include "tests/estimator/problems.h"
 #include "tests/search_space/models.h"
@@ -20,14 +22,18 @@ double FinalNorm(const ModelSpec& model) {
   return (model.norm == NormKind::kLayernorm ? 2.0 : 1.0) * model.hidden_size;
 }
 
+LayerKind FirstKind(const ModelSpec& model) { return LayerList(model).kinds().front(); }
+LayerKind LastKind(const ModelSpec& model) { return LayerList(model).kinds().back(); }
+
 class ParametersTest : public testing::TestWithParam<ModelSpec> {};
 
 // Layers, vocabulary and final norm add up to the model.
 TEST_P(ParametersTest, SumIsTheModel) {
   const ModelSpec& model = GetParam();
   double sum = FinalNorm(model);
+  const LayerList layers(model);
   for (int i = 0; i < model.layer_count; ++i) {
-    const LayerParameters layer = ParametersOf(model, IsMoeLayer(model, i));
+    const LayerParameters layer = ParametersOf(model, layers.KindAt(i));
     sum += DenseParameters(layer, 1) + ExpertParameters(layer, 1, 1);
   }
   sum += (model.tied_embeddings ? 1.0 : 2.0) * model.vocab_size * model.hidden_size;
@@ -37,7 +43,7 @@ TEST_P(ParametersTest, SumIsTheModel) {
 // The ranks of tensor and expert parallelism together hold once what these divide.
 TEST_P(ParametersTest, DivisionLosesNothing) {
   const ModelSpec& model = GetParam();
-  const LayerParameters layer = ParametersOf(model, model.moe.has_value());
+  const LayerParameters layer = ParametersOf(model, LayerList(model).kinds().back());
   for (const int t : {1, 2, 4, 8}) {
     EXPECT_DOUBLE_EQ(t * DenseParameters(layer, t), layer.tensor_split + t * layer.replicated);
     EXPECT_DOUBLE_EQ(4 * t * ExpertParameters(layer, 4, t), layer.expert);
@@ -72,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(All, ParametersTest, testing::ValuesIn(kModels), [](con
 // Formula 1 with Llama-2-70B's shapes: h(q + 2u) + q h = 8192 * 10240 + 8192^2 = 150,994,944;
 // 3 h f = 704,643,072; norms 2 h = 16,384.
 TEST(Parameters, DenseLayerByHand) {
-  const LayerParameters layer = ParametersOf(Llama2_70b(), false);
+  const LayerParameters layer = ParametersOf(Llama2_70b(), FirstKind(Llama2_70b()));
   EXPECT_DOUBLE_EQ(layer.tensor_split, 150'994'944.0 + 704'643'072.0);
   EXPECT_DOUBLE_EQ(layer.replicated, 16'384);
   EXPECT_DOUBLE_EQ(layer.expert, 0);
@@ -83,7 +89,7 @@ TEST(Parameters, DenseLayerByHand) {
 // 171,966,464. Replicated: 7168 * 1536 + 7168 * 576 (down-projections), the router 7168 * 256, the
 // norms 2 * 7168 + 1536 + 512.
 TEST(Parameters, ExpertLayerByHand) {
-  const LayerParameters layer = ParametersOf(DeepseekV3(), true);
+  const LayerParameters layer = ParametersOf(DeepseekV3(), LastKind(DeepseekV3()));
   EXPECT_DOUBLE_EQ(layer.expert, 256 * 44'040'192.0);
   EXPECT_DOUBLE_EQ(layer.tensor_split, 171'966'464.0 + 44'040'192.0);
   EXPECT_DOUBLE_EQ(layer.replicated, 7168.0 * (1536 + 576 + 256) + 2 * 7168.0 + 1536.0 + 512.0);
@@ -92,8 +98,10 @@ TEST(Parameters, ExpertLayerByHand) {
 // Experts share one shape, so a framework that keeps one gradient per shape keeps that of one
 // expert.
 TEST(Parameters, DistinctMatrices) {
-  EXPECT_DOUBLE_EQ(DistinctMatrixElements(Llama2_70b(), false, 8), 855'638'016.0 / 8);
-  EXPECT_DOUBLE_EQ(DistinctMatrixElements(DeepseekV3(), true, 1), 171'966'464.0 + 2 * 44'040'192.0);
+  EXPECT_DOUBLE_EQ(DistinctMatrixElements(Llama2_70b(), FirstKind(Llama2_70b()), 8),
+                   855'638'016.0 / 8);
+  EXPECT_DOUBLE_EQ(DistinctMatrixElements(DeepseekV3(), LastKind(DeepseekV3()), 1),
+                   171'966'464.0 + 2 * 44'040'192.0);
 }
 
 }  // namespace

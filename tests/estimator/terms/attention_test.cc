@@ -13,6 +13,7 @@
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/framework_profile.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
 #include "tests/search_space/models.h"
@@ -81,8 +82,9 @@ INSTANTIATE_TEST_SUITE_P(All, AttentionFlopsTest, testing::ValuesIn(kCases),
 Kernel AttentionOf(const ModelSpec& model, const LayerSharding& sharding) {
   const Workload workload = {.sequence_length = 4096, .global_batch_size = 1};
   const FrameworkProfile profile;
-  const LayerProgram program = BuildLayer(
-      {.model = model, .workload = workload, .profile = profile, .sharding = sharding}, false);
+  const LayerProgram program =
+      BuildLayer({.model = model, .workload = workload, .profile = profile, .sharding = sharding},
+                 LayerList(model).kinds().front());
   for (const Kernel& kernel : program.kernels) {
     if (kernel.kind == KernelKind::kAttention) return kernel;
   }

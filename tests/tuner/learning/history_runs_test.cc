@@ -58,7 +58,7 @@ TEST(HistoryRunsTest, TheStoresRowsComeBehindTheRequests) {
   EXPECT_EQ(joined.runs[0].measurement_id, "");
   EXPECT_EQ(joined.runs[1].measurement_id, "m-1");
   EXPECT_EQ(joined.request.history_sequence, kSequence);
-  EXPECT_EQ(joined.request.history_warnings, std::vector<std::string>{"of the store"});
+  EXPECT_EQ(joined.request.warnings, std::vector<std::string>{"of the store"});
 }
 
 TEST(HistoryRunsTest, WithoutAStoreNothingJoins) {

@@ -1,0 +1,175 @@
+#include "search_space/import/families.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+
+namespace meshwright {
+namespace {
+
+// Returns true if a list of words has the word.
+bool HasWord(std::string_view words, std::string_view word) {
+  while (!word.empty() && !words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == word) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+// From the configuration and modeling files of each class in transformers, and from the files beside
+// the weights for classes that are not in it. GPT-like classes have LayerNorm and a feed-forward
+// without gate.
+constexpr Family kFamilies[] = {
+    {.model_types = "llama aquila aquila2 aquila3 baichuan granite smollm3 internlm3 yi olmo"},
+    {.model_types = "mistral", .kv_head_count = 8, .sliding_window = 4096},
+    {.model_types = "mixtral", .has_experts = true, .kv_head_count = 8},
+    {.model_types = "ministral mistral3 ministral3", .kv_head_count = 8},
+    {.model_types = "qwen2 qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text mimo",
+     .qkv_bias = true,
+     .kv_head_count = 32,
+     .sliding_window = 4096,
+     .needs_window_switch = true},
+    {.model_types = "qwen2_moe",
+     .has_experts = true,
+     .qkv_bias = true,
+     .kv_head_count = 16,
+     .sliding_window = 4096,
+     .needs_window_switch = true},
+    {.model_types = "qwen3 qwen3_vl qwen3_vl_text qwen3_omni_text",
+     .qk_norm = true,
+     .kv_head_count = 32,
+     .head_dim = 128,
+     .sliding_window = 4096,
+     .needs_window_switch = true},
+    {.model_types = "qwen3_moe qwen3_vl_moe qwen3_vl_moe_text qwen3_omni_moe_text",
+     .has_experts = true,
+     .qk_norm = true,
+     .kv_head_count = 4,
+     .sliding_window = 4096,
+     .needs_window_switch = true},
+    {.model_types = "qwen3_next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text",
+     .has_experts = true,
+     .qk_norm = true,
+     .output_gate = true},
+    {.model_types = "deepseek bailing_moe bailing_moe_v2 dots1 granitemoe olmoe minimax_m1 "
+                    "minimax_text_01 minimax mimo_v2_flash kimi_linear hunyuan hunyuan_v1_moe dbrx",
+     .has_experts = true},
+    {.model_types = "deepseek_v2", .has_experts = true, .shared_expert_count = 2, .q_lora_rank = 1536},
+    {.model_types = "deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm4_moe_lite glm_moe_dsa",
+     .has_experts = true,
+     .first_dense_layer_count = 3,
+     .shared_expert_count = 1,
+     .q_lora_rank = 1536},
+    {.model_types = "glm4_moe glm4v_moe_text", .has_experts = true, .first_dense_layer_count = 1,
+     .shared_expert_count = 1},
+    {.model_types = "minimax_m2", .has_experts = true, .qk_norm = true},
+    {.model_types = "hunyuan_v1_dense", .qk_norm = true},
+    {.model_types = "glm4", .post_norms = true},
+    {.model_types = "chatglm glm", .qkv_bias = true},
+    {.model_types = "llama4 llama4_text", .has_experts = true, .expert_is_shared = true},
+    {.model_types = "gemma", .mlp = MlpKind::kGeglu, .tied_embeddings = true},
+    {.model_types = "gemma2",
+     .mlp = MlpKind::kGeglu,
+     .tied_embeddings = true,
+     .post_norms = true,
+     .sliding_window = 4096,
+     .window_pattern = 2},
+    {.model_types = "gemma3 gemma3_text",
+     .mlp = MlpKind::kGeglu,
+     .tied_embeddings = true,
+     .qk_norm = true,
+     .post_norms = true,
+     .kv_head_count = 4,
+     .head_dim = 256,
+     .attention_head_count = 8,
+     .vocab_size = 262208,
+     .sliding_window = 4096,
+     .window_pattern = 6},
+    {.model_types = "gemma4 gemma4_text",
+     .mlp = MlpKind::kGeglu,
+     .tied_embeddings = true,
+     .has_experts = true,
+     .qk_norm = true,
+     .post_norms = true,
+     .window_pattern = 6},
+    {.model_types = "gpt_oss", .has_experts = true, .qkv_bias = true, .window_pattern = 2},
+    {.model_types = "nemotron_h nemotron_h_v2", .mlp = MlpKind::kGelu, .has_experts = true},
+    {.model_types = "nemotron", .norm = NormKind::kLayernorm, .mlp = MlpKind::kGelu},
+    {.model_types = "phi", .norm = NormKind::kLayernorm, .mlp = MlpKind::kGelu},
+    {.model_types = "phi3 phi4 phi4mm phi4_multimodal", },
+    {.model_types = "phimoe", .norm = NormKind::kLayernorm, .has_experts = true},
+    {.model_types = "granitemoehybrid", .has_experts = true},
+    {.model_types = "starcoder2",
+     .norm = NormKind::kLayernorm,
+     .mlp = MlpKind::kGelu,
+     .tied_embeddings = true},
+    {.model_types = "falcon", .norm = NormKind::kLayernorm, .mlp = MlpKind::kGelu,
+     .tied_embeddings = true},
+    {.model_types = "falcon_h1"},
+    {.model_types = "internlm internlm2"},
+    {.model_types = "jamba", .has_experts = true},
+    {.model_types = "olmo2", .qk_norm = true},
+    {.model_types = "olmo3", .qk_norm = true, .sliding_window = 4096, .window_pattern = 4},
+    {.model_types = "cohere", .norm = NormKind::kLayernorm, .tied_embeddings = true},
+    {.model_types = "cohere2",
+     .norm = NormKind::kLayernorm,
+     .tied_embeddings = true,
+     .sliding_window = 4096,
+     .window_pattern = 4},
+    {.model_types = "gpt2",
+     .norm = NormKind::kLayernorm,
+     .mlp = MlpKind::kGelu,
+     .tied_embeddings = true,
+     .position_count = 1024},
+    {.model_types = "gpt_bigcode",
+     .norm = NormKind::kLayernorm,
+     .mlp = MlpKind::kGelu,
+     .tied_embeddings = true,
+     .position_count = 1024},
+    {.model_types = "gpt_neox gptj codegen", .norm = NormKind::kLayernorm, .mlp = MlpKind::kGelu},
+    {.model_types = "opt",
+     .norm = NormKind::kLayernorm,
+     .mlp = MlpKind::kGelu,
+     .tied_embeddings = true,
+     .position_count = 2048},
+    {.model_types = "bloom mpt",
+     .norm = NormKind::kLayernorm,
+     .mlp = MlpKind::kGelu,
+     .tied_embeddings = true},
+    {.model_types = "mamba2"},
+    {.model_types = "ernie4_5", .tied_embeddings = true},
+    {.model_types = "ernie4_5_moe", .tied_embeddings = true, .has_experts = true},
+    {.model_types = "seed_oss", .head_dim = 128},
+};
+
+// A type that is not in the table is read by its keys alone.
+constexpr Family kUnknown = {.model_types = "", .has_experts = true};
+
+}  // namespace
+
+const Family& FamilyOf(std::string_view model_type) {
+  const auto* found = std::ranges::find_if(
+      kFamilies, [&](const Family& family) { return HasWord(family.model_types, model_type); });
+  return found == std::end(kFamilies) ? kUnknown : *found;
+}
+
+std::string_view FamilyWord(std::string_view plain) {
+  for (const Family& family : kFamilies) {
+    std::string_view words = family.model_types;
+    while (!words.empty()) {
+      const std::size_t end = std::min(words.find(' '), words.size());
+      const std::string_view word = words.substr(0, end);
+      std::string bare(word);
+      std::erase(bare, '_');
+      if (bare == plain) return word;
+      words.remove_prefix(std::min(end + 1, words.size()));
+    }
+  }
+  return "";
+}
+
+bool IsKnownFamily(std::string_view model_type) { return &FamilyOf(model_type) != &kUnknown; }
+
+}  // namespace meshwright

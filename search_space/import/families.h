@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "search_space/spec/choices.h"
+
+namespace meshwright {
+
+// What a family's class in transformers does that its files do not state, or the values that it
+// takes for keys that a file omits.
+struct Family {
+  std::string_view model_types;  // words of model_type
+  NormKind norm = NormKind::kRmsnorm;
+  MlpKind mlp = MlpKind::kSwiglu;
+  bool tied_embeddings = false;
+  bool has_experts = false;  // the class can build experts
+  bool qkv_bias = false;
+  bool qk_norm = false;
+  bool output_gate = false;
+  bool post_norms = false;
+  int kv_head_count = 0;  // 0: as many as heads
+  int head_dim = 0;       // 0: hidden size / heads
+  int attention_head_count = 0;  // 0: must be stated
+  int vocab_size = 0;            // 0: must be stated
+  int sliding_window = 0;
+  bool needs_window_switch = false;  // the window is used only with use_sliding_window
+  int window_pattern = 0;            // every so-manieth layer has no window
+  int first_dense_layer_count = 0;
+  int shared_expert_count = 0;
+  int q_lora_rank = 0;
+  bool expert_is_shared = false;     // one more expert of the same size is shared
+  int position_count = 0;  // learned position embeddings, unless the file states another number
+};
+
+// Returns the facts of a model type; the last row, of unknown types, if there are none.
+const Family& FamilyOf(std::string_view model_type);
+bool IsKnownFamily(std::string_view model_type);
+
+// Returns the word of the table that is `plain` but for underscores, or "".
+std::string_view FamilyWord(std::string_view plain);
+
+}  // namespace meshwright
