@@ -4,83 +4,42 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <compare>
-#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
-#include "search_space/base/edit_distance.h"
 #include "search_space/base/embedded_file.h"
 #include "search_space/base/file_text.h"
-#include "search_space/base/lower_case.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/chip.h"
 #include "vendor_models/chip_files.h"
+#include "vendor_models/chip_names.h"
+#include "vendor_models/closest_chips.h"
 #include "vendor_models/unmodelled_files.h"
 
 namespace meshwright {
 namespace {
 
-// Words that some tools print before the name of a chip and others leave out.
-constexpr std::string_view kBrands[] = {"amd",    "ascend", "aws",      "geforce",
-                                        "google", "huawei", "iluvatar", "instinct",
-                                        "intel",  "nvidia", "tesla"};
-
-// Returns the name as it is compared: "NVIDIA H100 80GB HBM3" of nvidia-smi and
-// "NVIDIA-H100-80GB-HBM3", the label of Kubernetes, are both "h10080gbhbm3". Letters beyond ASCII
-// are kept as they are.
-std::string Canonical(std::string_view name) {
-  std::string letters;
-  for (const char c : LowerCase(name)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80 || std::isalnum(byte) != 0) letters += c;
-  }
-  std::string_view rest = letters;
-  for (bool is_cut = true; is_cut;) {
-    is_cut = false;
-    for (const std::string_view brand : kBrands) {
-      if (rest.size() <= brand.size() || !rest.starts_with(brand)) continue;
-      rest.remove_prefix(brand.size());
-      is_cut = true;
-    }
-  }
-  return std::string(rest);
+bool IsNamed(const std::string& wanted, std::span<const std::string_view> names) {
+  return std::ranges::any_of(names,
+                             [&](std::string_view name) { return CanonicalName(name) == wanted; });
 }
 
-bool IsNamed(const std::string& wanted, std::string_view id, std::string_view name,
-             const std::vector<std::string>& aliases) {
-  return Canonical(id) == wanted || Canonical(name) == wanted ||
-         std::ranges::any_of(aliases,
-                             [&](const std::string& alias) { return Canonical(alias) == wanted; });
+bool IsNamed(const std::string& wanted, const UnmodelledChip& chip) {
+  std::vector<std::string_view> names = {chip.id, chip.name};
+  names.insert(names.end(), chip.aliases.begin(), chip.aliases.end());
+  return IsNamed(wanted, names);
 }
 
-// The rank of a chip among those that a name could mean; the least is the closest. A part of an id
-// is closer than any misspelling of a whole name, and names are usually mistyped at the end.
-struct Closeness {
-  bool is_no_part = true;           // the wanted name is no part of the id
-  std::ptrdiff_t minus_prefix = 0;  // minus the number of common first letters
-  std::size_t distance = 0;
-  std::string_view id = {};
-  auto operator<=>(const Closeness&) const = default;
-};
-
-Closeness MeasureCloseness(const std::string& wanted, const ChipSpec& spec) {
-  std::vector<std::string> names = {Canonical(spec.id), Canonical(spec.name)};
-  for (const std::string& alias : spec.aliases) names.push_back(Canonical(alias));
-  Closeness closeness = {
-      .is_no_part = wanted.empty() || names.front().find(wanted) == std::string::npos,
-      .distance = EditDistance(wanted, names.front()),
-      .id = spec.id};
-  for (const std::string& name : names) {
-    const auto end = std::ranges::mismatch(wanted, name).in1;
-    closeness.minus_prefix = std::min(closeness.minus_prefix, wanted.begin() - end);
-    closeness.distance = std::min(closeness.distance, EditDistance(wanted, name));
-  }
-  return closeness;
+absl::Status Ambiguous(std::string_view wanted, std::span<const ChipEntry* const> matches) {
+  std::vector<std::string_view> ids;
+  ids.reserve(matches.size());
+  for (const ChipEntry* match : matches) ids.push_back(match->spec.id);
+  return WithReason(absl::InvalidArgumentError(fmt::format("chip = {}; names several chips: {}",
+                                                           wanted, fmt::join(ids, ", "))),
+                    "AMBIGUOUS_CHIP");
 }
 
 absl::StatusOr<std::vector<UnmodelledChip>> ParseUnmodelled(std::string_view text) {
@@ -178,49 +137,50 @@ void Catalogue::Insert(ChipEntry entry) {
 }
 
 absl::StatusOr<const ChipEntry*> Catalogue::Find(std::string_view id_or_alias) const {
-  const std::string wanted = Canonical(id_or_alias);
+  const std::string wanted = CanonicalName(id_or_alias);
   std::vector<const ChipEntry*> matches;
   for (const ChipEntry& chip : chips_) {
-    if (Canonical(chip.spec.id) == wanted) return &chip;
-    if (IsNamed(wanted, chip.spec.id, chip.spec.name, chip.spec.aliases)) matches.push_back(&chip);
+    if (CanonicalName(chip.spec.id) == wanted) return &chip;
+    if (IsNamed(wanted, NamesOf(chip))) matches.push_back(&chip);
   }
   if (matches.size() == 1) return matches.front();
-  if (!matches.empty()) {
-    std::vector<std::string_view> ids;
-    ids.reserve(matches.size());
-    for (const ChipEntry* match : matches) ids.push_back(match->spec.id);
-    return WithReason(absl::InvalidArgumentError(fmt::format("chip = {}; names several chips: {}",
-                                                             id_or_alias, fmt::join(ids, ", "))),
-                      "AMBIGUOUS_CHIP");
-  }
+  if (!matches.empty()) return Ambiguous(id_or_alias, matches);
   for (const UnmodelledChip& chip : unmodelled_) {
-    if (!IsNamed(wanted, chip.id, chip.name, chip.aliases)) continue;
+    if (!IsNamed(wanted, chip)) continue;
     return WithReason(absl::FailedPreconditionError(fmt::format(
                           "chip = {}; {} is known but not modelled: {}. A chip file of your own "
                           "adds it",
                           id_or_alias, chip.id, chip.missing)),
                       "CHIP_NOT_MODELLED");
   }
+  if (const auto part = SplitPartialName(id_or_alias); part.has_value()) {
+    return Partial(id_or_alias, *part);
+  }
   return Unknown(id_or_alias);
 }
 
-absl::Status Catalogue::Unknown(std::string_view wanted) const {
-  constexpr std::size_t kClosest = 3;
-  const std::string canonical = Canonical(wanted);
-  std::vector<Closeness> ranking;
-  ranking.reserve(chips_.size());
-  for (const ChipEntry& chip : chips_) ranking.push_back(MeasureCloseness(canonical, chip.spec));
-  std::ranges::sort(ranking);
-  std::vector<std::string_view> closest;
-  for (const Closeness& chip : ranking) {
-    // All ids that contain the word are listed, because it may be the family's name.
-    if (closest.size() < kClosest || !chip.is_no_part) closest.push_back(chip.id);
-  }
+absl::Status Catalogue::Partial(std::string_view wanted, const PartialName& part) const {
+  const absl::StatusOr<const ChipEntry*> device = Find(part.device);
+  const std::string_view id = device.ok() ? std::string_view((*device)->spec.id) : part.device;
   return WithReason(
-      absl::NotFoundError(fmt::format("chip = {}; unknown. The closest of the {} known chips: {}. "
-                                      "`meshwright chip list` shows all",
-                                      wanted, chips_.size(), fmt::join(closest, ", "))),
-      "UNKNOWN_CHIP");
+      absl::InvalidArgumentError(fmt::format(
+          "chip = {}; is {}, and a plan is made for whole devices: state {}, and run the job where "
+          "it has whole devices",
+          wanted, part.reason, id)),
+      "PARTIAL_DEVICE");
+}
+
+absl::Status Catalogue::Unknown(std::string_view wanted) const {
+  const ClosestChips closest = FindClosestChips(wanted, chips_);
+  const std::string text =
+      closest.ids.empty()
+          ? fmt::format("chip = {}; unknown. `meshwright chip list` shows the {} known chips",
+                        wanted, chips_.size())
+          : fmt::format(
+                "chip = {}; unknown. The closest of the {} known chips of {}: {}. `meshwright chip "
+                "list` shows all",
+                wanted, closest.vendor_chip_count, closest.vendor, fmt::join(closest.ids, ", "));
+  return WithReason(absl::NotFoundError(text), "UNKNOWN_CHIP");
 }
 
 }  // namespace meshwright

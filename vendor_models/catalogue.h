@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "vendor_models/chip_file.h"
+#include "vendor_models/chip_names.h"
 
 namespace meshwright {
 
@@ -35,10 +36,11 @@ class Catalogue {
   // site knows its own machines best. Invalidates pointers from Find().
   absl::Status AddFile(std::string_view name, std::string_view text);
 
-  // Finds a chip by id, name or alias, as vendors' tools and the labels of Kubernetes print them:
-  // case, separators and the vendor's name in front do not count; ids take precedence. Reasons of
-  // errors: UNKNOWN_CHIP, AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is
-  // missing).
+  // Finds a chip by its id, or by a name, alias or reported name as vendors' tools and the labels
+  // of Kubernetes print them: case, separators and the vendor's name in front do not count; ids
+  // take precedence. Reasons of errors: UNKNOWN_CHIP (lists a few of the same vendor),
+  // AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is missing), PARTIAL_DEVICE
+  // (the name of a slice or of a shared device).
   [[nodiscard]] absl::StatusOr<const ChipEntry*> Find(std::string_view id_or_alias) const;
 
   [[nodiscard]] std::span<const ChipEntry> chips() const { return chips_; }  // sorted by id
@@ -46,6 +48,7 @@ class Catalogue {
 
  private:
   void Insert(ChipEntry entry);
+  absl::Status Partial(std::string_view wanted, const PartialName& part) const;
   absl::Status Unknown(std::string_view wanted) const;
 
   std::vector<ChipEntry> chips_;

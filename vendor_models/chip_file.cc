@@ -26,9 +26,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kTopKeys[] = {"aliases",        "collectives", "confidence", "figures",
-                                         "gemm_residuals", "gemm_tiles",  "id",         "name",
-                                         "notes",          "vendor"};
+constexpr std::string_view kTopKeys[] = {
+    "aliases", "collectives", "confidence", "figures",        "gemm_residuals", "gemm_tiles",
+    "id",      "name",        "notes",      "reported_names", "vendor"};
+constexpr std::string_view kNameKeys[] = {"name", "source"};
 constexpr std::string_view kFigureKeys[] = {"confidence", "provenance", "source", "value"};
 std::string NumberText(double value) {
   return value == std::floor(value) && std::abs(value) < 1e18 ? fmt::format("{:.0f}", value)
@@ -53,6 +54,7 @@ class ChipFileReader {
     spec.name = top.Text("name");
     spec.confidence = top.Choice<Confidence>("confidence").value_or(Confidence::kLow);
     ReadAliases(top);
+    if (top.Has("reported_names")) ReadReportedNames(file["reported_names"], top);
     if (file.contains("notes") && file["notes"].is_string()) {
       entry_.notes = file["notes"].get<std::string>();
     } else {
@@ -84,6 +86,25 @@ class ChipFileReader {
       } else {
         top.Reject("aliases", fmt::format("{}; must be a list of texts", ShownValue(alias)));
       }
+    }
+  }
+
+  void ReadReportedNames(const Json& list, ObjectReader& top) {
+    if (!list.is_array()) {
+      top.Reject("reported_names", fmt::format("{}; must be a list", ShownValue(list)));
+      return;
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string key = fmt::format("reported_names[{}]", i);
+      if (!list[i].is_object()) {
+        top.Reject(key, fmt::format("{}; must be an object of {}", ShownValue(list[i]),
+                                    fmt::join(kNameKeys, ", ")));
+        continue;
+      }
+      ObjectReader reader(list[i], path_ + key + ".", violations_);
+      reader.AllowOnly(kNameKeys);
+      ReportedName name = {.name = reader.Text("name"), .source = reader.Text("source")};
+      entry_.reported_names.push_back(std::move(name));
     }
   }
 

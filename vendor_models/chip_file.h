@@ -24,8 +24,16 @@ struct ChipFigure {
   bool operator==(const ChipFigure&) const = default;
 };
 
+// A name by which a vendor's tool, PyTorch or a label of Kubernetes knows the chip.
+struct ReportedName {
+  std::string name = {};    // `NVIDIA H100 80GB HBM3`
+  std::string source = {};  // where the name and its chip are published
+  bool operator==(const ReportedName&) const = default;
+};
+
 struct ChipEntry {
   ChipSpec spec = {};
+  std::vector<ReportedName> reported_names = {};
   std::vector<ChipFigure> figures = {};
   std::string notes = {};
   bool is_built_in = false;  // false: it is from a folder of the site

@@ -65,6 +65,16 @@ std::string FiguresText(const ChipEntry& entry) {
   return Lines(rows, "{", "}");
 }
 
+std::string ReportedNamesText(const ChipEntry& entry) {
+  std::vector<std::string> rows;
+  rows.reserve(entry.reported_names.size());
+  for (const ReportedName& name : entry.reported_names) {
+    rows.push_back(
+        fmt::format(R"({{"name": {}, "source": {}}})", Quoted(name.name), Quoted(name.source)));
+  }
+  return Lines(rows, "[", "]");
+}
+
 std::string CollectivesText(const ChipEntry& entry) {
   std::vector<std::string> rows;
   for (const CollectiveFit& fit : entry.spec.collectives) {
@@ -114,8 +124,12 @@ std::string ChipFileText(const ChipEntry& entry) {
   const ChipSpec& spec = entry.spec;
   std::string text = fmt::format("{{\n  \"id\": {},\n  \"vendor\": {},\n  \"name\": {},\n",
                                  Quoted(spec.id), Quoted(spec.vendor), Quoted(spec.name));
-  text += fmt::format("  \"aliases\": {},\n  \"confidence\": \"{}\",\n  \"notes\": {},\n",
-                      Json(spec.aliases).dump(), Word(spec.confidence), Quoted(entry.notes));
+  text += fmt::format("  \"aliases\": {},\n", Json(spec.aliases).dump());
+  if (!entry.reported_names.empty()) {
+    text += fmt::format("  \"reported_names\": {},\n", ReportedNamesText(entry));
+  }
+  text += fmt::format("  \"confidence\": \"{}\",\n  \"notes\": {},\n", Word(spec.confidence),
+                      Quoted(entry.notes));
   text += fmt::format("  \"figures\": {},\n", FiguresText(entry));
   if (!IsDefault(OriginOf(entry, kTilesName))) {
     text += fmt::format("  \"gemm_tiles\": {},\n", TilesList(entry));

@@ -67,6 +67,9 @@ std::string ChipReport(const v1::Chip& chip) {
   if (!chip.aliases().empty()) {
     text += fmt::format("{}aliases: {}\n", kIndent, fmt::join(chip.aliases(), ", "));
   }
+  for (const v1::ReportedName& name : chip.reported_names()) {
+    text += fmt::format("{}tools name it {} ({})\n", kIndent, name.name(), name.source());
+  }
   if (!chip.notes().empty()) text += fmt::format("{}notes: {}\n", kIndent, chip.notes());
   Table figures({{.title = "figure"},
                  {.title = "value"},

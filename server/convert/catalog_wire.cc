@@ -41,6 +41,11 @@ v1::Chip ToWire(const ChipEntry& entry, bool with_figures) {
     figure.set_confidence(std::string(Word(from.confidence)));
   }
   chip.set_notes(entry.notes);
+  for (const ReportedName& from : entry.reported_names) {
+    v1::ReportedName& name = *chip.add_reported_names();
+    name.set_name(from.name);
+    name.set_source(from.source);
+  }
   for (const GroupBandwidth& from : GroupBandwidths(spec)) {
     v1::GroupBandwidth& group = *chip.add_group_bandwidths();
     group.set_rank_count(from.ranks);

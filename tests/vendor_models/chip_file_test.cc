@@ -254,6 +254,12 @@ const BadFile kBadFiles[] = {
                   "confidence": "low", "notes": "", "figures": 3, "collectives": [4]})"}},
      {"aliases = \"B1\"; must be a list of texts", "figures = 3; must be an object",
       "collectives[0] = must be an object"}},
+    {"ReportedNames",
+     {{R"(["B1"],)",
+       R"(["B1"], "reported_names": [{"name": "Site Board", "tool": "smi"}, "B2"],)"}},
+     {"site-board.json: reported_names[0].tool = unknown key",
+      "site-board.json: reported_names[0].source = missing",
+      "site-board.json: reported_names[1] = \"B2\"; must be an object of name, source"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, BadFileTest, testing::ValuesIn(kBadFiles),

@@ -23,6 +23,7 @@ TEST(ChipTextTest, ReadsBackAsItWas) {
     EXPECT_EQ(read->spec, expected.spec) << entry.spec.id;
     EXPECT_EQ(read->figures, expected.figures) << entry.spec.id;
     EXPECT_EQ(read->notes, expected.notes);
+    EXPECT_EQ(read->reported_names, expected.reported_names) << entry.spec.id;
   }
 }
 
