@@ -2,13 +2,15 @@
 # Starts a private Slurm on this machine, for tests and for trying `--launcher slurm`: munged, slurmctld
 # and several slurmd, all on loopback, without systemd or cgroups, its state under one folder.
 #
-#   eval "$(scripts/slurm_up.sh FOLDER [NODES [CPUS_PER_NODE]])"     default: 3 nodes of 4 CPUs
+#   eval "$(scripts/slurm_up.sh FOLDER [NODES [CPUS_PER_NODE [GRES [NODES_PER_SWITCH]]]])"
 #
+# Without more arguments it has 3 nodes of 4 CPUs. With GRES (such as gpu:h100:8) each node claims
+# these devices, which no job can use; with NODES_PER_SWITCH the nodes are below leaf switches.
 # Prints the lines that point Slurm's commands at it. scripts/slurm_down.sh FOLDER ends it.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin
-[[ $# -ge 1 && $# -le 3 ]] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-folder=$(realpath -m -- "$1") nodes=${2:-3} cpus=${3:-4}
+[[ $# -ge 1 && $# -le 5 ]] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+folder=$(realpath -m -- "$1") nodes=${2:-3} cpus=${3:-4} gres=${4:-} per_switch=${5:-}
 
 fail() {
   echo "scripts/slurm_up.sh: $*" >&2
@@ -96,11 +98,28 @@ JobCompLoc=$folder/log/completed
 RebootProgram=/bin/true
 PartitionName=debug Nodes=n[1-$nodes] Default=YES MaxTime=60 DefaultTime=5 State=UP
 EOF
+  [[ -z $gres ]] || echo "GresTypes=${gres%%:*}"
+  [[ -z $per_switch ]] || echo "TopologyPlugin=topology/tree"
   for ((i = 1; i <= nodes; i++)); do
     echo "NodeName=n$i NodeHostname=$host NodeAddr=127.0.0.1 Port=$((base + i)) CPUs=$cpus" \
-      "Boards=1 SocketsPerBoard=1 CoresPerSocket=$cpus ThreadsPerCore=1 RealMemory=2000 State=UNKNOWN"
+      "Boards=1 SocketsPerBoard=1 CoresPerSocket=$cpus ThreadsPerCore=1 RealMemory=2000 State=UNKNOWN" \
+      ${gres:+"Gres=$gres"}
   done
 } >"$folder/slurm.conf"
+if [[ -n $gres ]]; then
+  IFS=: read -r name type count <<<"$gres"
+  mkdir -p "$folder/devices" # Slurm counts the files of devices, and these are empty ones
+  for ((i = 0; i < count; i++)); do : >"$folder/devices/$name$i"; done
+  echo "Name=$name Type=$type File=$folder/devices/$name[0-$((count - 1))]" >"$folder/gres.conf"
+fi
+if [[ -n $per_switch ]]; then
+  leaves=0
+  for ((i = 1; i <= nodes; i += per_switch)); do
+    last=$((i + per_switch - 1 < nodes ? i + per_switch - 1 : nodes))
+    echo "SwitchName=leaf$((++leaves)) Nodes=n[$i-$last]"
+  done >"$folder/topology.conf"
+  echo "SwitchName=core Switches=leaf[1-$leaves]" >>"$folder/topology.conf"
+fi
 export SLURM_CONF=$folder/slurm.conf
 
 slurmctld -c -f "$SLURM_CONF" 2>"$folder/log/slurmctld.err" 9>&-

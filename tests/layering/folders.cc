@@ -118,6 +118,8 @@ constexpr FolderRule kFolders[] = {
     // The programs.
     {.path = "cli/program",
      .may_use = "search_space/base proto/json server/process server/convert"},
+    {.path = "cli/detect",
+     .may_use = "search_space/base search_space/spec server/process server/launchers/slurm"},
     {.path = "cli/input",
      .may_use = "search_space/ recorder server/tuner/ proto/json server/convert cli/program"},
     {.path = "cli/reports",
@@ -148,7 +150,7 @@ constexpr FolderRule kFolders[] = {
 constexpr std::string_view kJson =
     "search_space/base search_space/import vendor_models estimator/frameworks recorder "
     "server/tuner/ "
-    "server/launchers/ server/plugins/ proto/json";
+    "server/launchers/ server/plugins/ proto/json cli/detect";
 constexpr std::string_view kWire =
     "proto/json server/convert server/rpc/ server/http server/plugins/ server cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/spec/cluster.h"
+#include "server/process/command.h"
+
+namespace meshwright {
+
+// A cluster as a tool describes it. What the tool does not say is left out, so that the answer
+// lists the default in its place.
+struct DetectedCluster {
+  ClusterRequest cluster = {};          // of one pool
+  std::vector<std::string> notes = {};  // what was found, and what was left out; whole sentences
+};
+
+// What the user has stated beside the place to look at. It stands in for what a tool does not say.
+struct StatedFacts {
+  bool has_chip = false;
+  bool has_device_count = false;
+};
+
+// Runs a command of a tool; RunCommand in the program, recorded outputs in tests.
+using CommandRunner =
+    std::function<absl::StatusOr<CommandOutput>(const std::vector<std::string>& arguments)>;
+
+// Equal nodes of a scheduler.
+struct NodeKind {
+  std::string chip = {};  // as the scheduler names it; empty: it does not say
+  int devices = 0;        // of a node
+  auto operator<=>(const NodeKind&) const = default;
+};
+
+// Returns a kind as people read it: "8 x h100", "no devices".
+std::string KindText(const NodeKind& kind);
+
+}  // namespace meshwright
