@@ -18,6 +18,8 @@ constexpr int kMaxDevicesPerNode = 100'000;
 constexpr int kMaxNics = 100'000;
 constexpr std::int64_t kMaxDevices = 100'000'000;
 
+constexpr std::string_view kReservedNames[] = {"slurm", "local", "kubernetes"};
+
 // Checks only a stated device count: the default from the usual node is no claim about sharing.
 void CheckPhysicalDevices(const NodePoolRequest& pool, std::string_view field,
                           LimitChecker& check) {
@@ -107,8 +109,16 @@ void CheckDeviceCount(const ClusterRequest& cluster, LimitChecker& check) {
 
 }  // namespace
 
+bool IsReservedClusterName(std::string_view name) {
+  return std::ranges::count(kReservedNames, name) > 0;
+}
+
 std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_view prefix) {
   LimitChecker check(prefix);
+  if (IsReservedClusterName(cluster.name)) {
+    check.Add("name", fmt::format("{}; must be another name, because --cluster {} looks for one",
+                                  cluster.name, cluster.name));
+  }
   if (cluster.pools.empty()) check.Add("pools", "empty; must have at least one pool");
   for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
     CheckPool(cluster.pools[i], fmt::format("pools[{}]", i), check);

@@ -69,6 +69,10 @@ struct ClusterRequest {
   bool operator==(const ClusterRequest&) const = default;
 };
 
+// Returns true for the words `slurm`, `local` and `kubernetes`, which stand for places to look for
+// a cluster and so name none.
+bool IsReservedClusterName(std::string_view name);
+
 // Checks the limits that need no catalogue; ResolveProblem (server/tuner) rejects unknown chips.
 std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_view prefix);
 
