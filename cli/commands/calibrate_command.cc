@@ -9,7 +9,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
-#include "cli/input/text_file.h"
+#include "cli/input/read_file.h"
 #include "cli/input/whole_file.h"
 #include "cli/program/exit_code.h"
 #include "cli/program/program.h"

@@ -10,7 +10,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
-#include "cli/input/text_file.h"
+#include "cli/input/read_file.h"
 #include "cli/local/local_store.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"

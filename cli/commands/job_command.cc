@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/input/cluster_flags.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
 #include "cli/local/local_history.h"
@@ -103,7 +104,7 @@ void AddReportOptions(CLI::App& command, JobOptions& options) {
   command.add_option("--model", flags.model, "file with the model, if there is no --study");
   command.add_option("--workload", flags.workload,
                      "JSON file with the workload: how the model was trained");
-  command.add_option("--cluster", flags.cluster, "JSON file with the cluster: chips, nodes, links");
+  AddClusterOptions(command, flags.cluster);
   command.add_option("--plan", flags.plan, "JSON file with the plan that ran, instead of --rank");
   command.add_option("--framework-version", flags.framework_version,
                      "framework version that the job ran, if it differs from the question's");

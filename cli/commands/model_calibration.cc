@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cli/input/input_files.h"
-#include "cli/input/text_file.h"
+#include "cli/input/read_file.h"
 #include "cli/input/whole_file.h"
 #include "cli/local/local_models.h"
 #include "cli/program/terminal.h"

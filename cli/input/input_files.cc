@@ -9,9 +9,9 @@
 #include <sstream>
 #include <utility>
 
+#include "cli/input/cluster_flags.h"
 #include "cli/input/json_member.h"
-#include "cli/input/text_file.h"
-#include "cli/program/terminal.h"
+#include "cli/input/read_file.h"
 #include "proto/json/json.h"
 #include "search_space/import/hugging_face.h"
 #include "search_space/spec/model.h"
@@ -37,15 +37,6 @@ std::string ModelName(const std::string& path) {
   return name.empty() ? "model" : name;
 }
 
-// Reads a file, or adds a mistake of the field to the list.
-std::optional<std::string> ReadFor(const std::string& field, const std::string& path,
-                                   std::vector<FieldViolation>& violations) {
-  auto text = ReadTextFile(path);
-  if (text.ok()) return *std::move(text);
-  violations.push_back({.field = field, .description = std::string(text.status().message())});
-  return std::nullopt;
-}
-
 // A folder stands for the config.json in it, as a checkpoint has it.
 std::string ModelFileOf(const std::string& path) {
   std::error_code error;
@@ -64,16 +55,10 @@ void ReadModelFile(const std::string& stated, Parsed<v1::TuneRequest>& out) {
   const auto model = ImportHuggingFaceConfig(*text, ModelName(path));
   if (model.ok()) {
     *out.message.mutable_model() = ToWire(model->model);
-    for (const std::string& note : model->notes) PrintNote(note);
+    out.notes = model->notes;
   } else {
     out.message.set_hugging_face_config_json(*text);  // FromWire checks it
   }
-}
-
-void ReadPartFile(const std::string& field, const std::string& path,
-                  google::protobuf::Message& part, std::vector<FieldViolation>& violations) {
-  const auto text = ReadFor(field, path, violations);
-  if (text.has_value()) Append(ParseJson(*text, field, part), violations);
 }
 
 std::optional<int> NumberIn(std::string_view text) {
@@ -233,7 +218,7 @@ void ReadFrom(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
   if (!has_config) *request.mutable_model() = std::move(job->model);
   *request.mutable_workload() = std::move(job->workload);
   if (flags.baseline.empty()) *request.mutable_baseline() = std::move(job->plan);
-  out.notes = std::move(job->notes);
+  out.notes.insert(out.notes.end(), job->notes.begin(), job->notes.end());
 }
 
 // Puts the framework in place of the workload's. A version and facts stay if the name is the same.
@@ -257,7 +242,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   if (!flags.workload.empty()) {
     ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
   }
-  ReadPartFile("cluster", flags.cluster, *request.mutable_cluster(), out.violations);
+  ReadCluster(flags.cluster, *request.mutable_cluster(), out.violations);
   if (!flags.from.path.empty()) ReadFrom(flags, out);
   SetFramework(flags.framework, request);
   if (!flags.baseline.empty()) ReadBaseline(flags.baseline, flags.from, out);
@@ -389,7 +374,9 @@ Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags) {
     if (!path.empty()) ReadPartFile(field, path, *(out.message.*part)(), out.violations);
   };
   read("workload", flags.workload, &Report::mutable_workload);
-  read("cluster", flags.cluster, &Report::mutable_cluster);
+  if (flags.cluster != ClusterFlags()) {
+    ReadCluster(flags.cluster, *report.mutable_cluster(), out.violations);
+  }
   read("plan", flags.plan, &Report::mutable_plan);
   return out;
 }

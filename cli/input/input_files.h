@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/input/cluster_flags.h"
 #include "cli/input/launch_file.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/history.pb.h"
@@ -55,7 +56,7 @@ struct TuneFlags {
   LaunchFileFlags from = {};
   std::string model = {};  // paths; model and workload may be empty beside a launch script
   std::string workload = {};
-  std::string cluster = {};
+  ClusterFlags cluster = {};
   std::string framework = {};  // empty: that of the workload
   std::string baseline = {};   // empty: none
   std::string history = {};    // empty: none
@@ -127,10 +128,10 @@ struct ReportFlags {
   std::string request_id = {};
   std::string study_id = {};
   std::optional<int> rank = {};
-  std::string model = {};  // these four are paths
+  std::string model = {};  // these three are paths
   std::string workload = {};
-  std::string cluster = {};
   std::string plan = {};
+  ClusterFlags cluster = {};
   std::string framework_version = {};
   std::string outcome = {};
   std::optional<double> step_time_seconds = {};

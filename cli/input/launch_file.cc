@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "cli/input/text_file.h"
+#include "cli/input/read_file.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/model.h"
 #include "server/convert/convert.h"

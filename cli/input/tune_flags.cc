@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/input/cluster_flags.h"
 #include "search_space/space/space_request.h"
 #include "server/convert/convert.h"
 #include "server/tuner/answers/run_study.h"
@@ -93,8 +94,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
     if (flags.model.empty()) throw CLI::RequiredError("--model");
     if (flags.workload.empty()) throw CLI::RequiredError("--workload");
   });
-  command.add_option("--cluster", flags.cluster, "JSON file with the cluster: chips, nodes, links")
-      ->required();
+  AddClusterOptions(command, flags.cluster);
   command
       .add_option("--framework", flags.framework,
                   "plans for this framework instead of the workload's, with its own version and "

@@ -37,7 +37,7 @@ constexpr char kLlama[] =
 TEST_F(InputFilesTest, HuggingFaceConfigIsCalledByItsFolder) {
   const auto parsed = ReadTuneRequest({.model = Write("tiny-llama/config.json", kLlama),
                                        .workload = Write("w.json", "{}"),
-                                       .cluster = Write("c.json", "{}")});
+                                       .cluster = {.source = Write("c.json", "{}")}});
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.model().name(), "tiny-llama");
   EXPECT_EQ(parsed.message.model().layer_count(), 2);
@@ -46,7 +46,7 @@ TEST_F(InputFilesTest, HuggingFaceConfigIsCalledByItsFolder) {
 TEST_F(InputFilesTest, MistakesOfAllFilesAtOnce) {
   const auto parsed = ReadTuneRequest({.model = Write("m.json", R"({"layers": 2})"),
                                        .workload = Write("w.json", R"({"sequence_length": "4k"})"),
-                                       .cluster = folder_.File("absent.json")});
+                                       .cluster = {.source = folder_.File("absent.json")}});
   EXPECT_THAT(parsed.violations,
               ElementsAre(Field(&FieldViolation::field, "model.layers"),
                           Field(&FieldViolation::field, "workload.sequence_length"),
@@ -57,7 +57,7 @@ TEST_F(InputFilesTest, MistakesOfAllFilesAtOnce) {
 TEST_F(InputFilesTest, FlagsOfTheSearch) {
   const auto parsed = ReadTuneRequest({.model = Write("m.json", "{}"),
                                        .workload = Write("w.json", "{}"),
-                                       .cluster = Write("c.json", "{}"),
+                                       .cluster = {.source = Write("c.json", "{}")},
                                        .plan_count = 3,
                                        .deadline_seconds = 0.5,
                                        .strategy = "exhaustive",

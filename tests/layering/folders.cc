@@ -121,7 +121,8 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/detect",
      .may_use = "search_space/base search_space/spec server/process server/launchers/slurm"},
     {.path = "cli/input",
-     .may_use = "search_space/ recorder server/tuner/ proto/json server/convert cli/program"},
+     .may_use = "search_space/ recorder server/tuner/ proto/json server/process server/convert "
+                "cli/program cli/detect"},
     {.path = "cli/reports",
      .may_use = "server/process search_space/ server/tuner/question server/engine proto/json "
                 "server/plugins/ "
