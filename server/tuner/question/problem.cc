@@ -320,9 +320,12 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
   if (pool.chip.empty()) return;  // reported by Validate
   const auto entry = knowledge.chips.Find(pool.chip);
   if (!entry.ok()) {
-    violations.push_back({.field = fmt::format("{}.chip", path),
-                          .description = fmt::format("\"{}\"; {}", pool.chip,
-                                                     std::string(entry.status().message()))});
+    // The catalogue's message names the field too: "chip = H100; names several chips: ...".
+    constexpr std::string_view kField = "chip = ";
+    std::string description(entry.status().message());
+    if (description.starts_with(kField)) description.erase(0, kField.size());
+    violations.push_back(
+        {.field = fmt::format("{}.chip", path), .description = std::move(description)});
     return;
   }
   const std::optional<StatedPrecision> stated = PrecisionOf(question.workload);
