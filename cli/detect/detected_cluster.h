@@ -27,6 +27,10 @@ struct StatedFacts {
 using CommandRunner =
     std::function<absl::StatusOr<CommandOutput>(const std::vector<std::string>& arguments)>;
 
+// Runs a command and returns what it prints. NOT_FOUND if its program is not installed; UNAVAILABLE
+// with the last line of its errors if it fails, since tools repeat themselves before it.
+absl::StatusOr<std::string> Ask(const std::vector<std::string>& command, const CommandRunner& run);
+
 // Equal nodes of a scheduler.
 struct NodeKind {
   std::string chip = {};  // as the scheduler names it; empty: it does not say

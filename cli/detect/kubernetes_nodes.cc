@@ -13,7 +13,6 @@
 
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
-#include "server/process/command.h"
 
 namespace meshwright {
 namespace {
@@ -169,18 +168,6 @@ absl::Status CheckSelection(const Selection& selection, const StatedFacts& state
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> AskKubectl(const std::string& selector, const CommandRunner& run) {
-  std::vector<std::string> command = {"kubectl", "get", "nodes", "--output=json"};
-  if (!selector.empty()) command.push_back("--selector=" + selector);
-  const absl::StatusOr<CommandOutput> output = run(command);
-  if (absl::IsNotFound(output.status())) {
-    return absl::NotFoundError("kubectl is not installed on this machine");
-  }
-  if (!output.ok()) return output.status();
-  if (output->exit_code == 0) return output->out;
-  return absl::UnavailableError(fmt::format("kubectl get nodes failed: {}", output->err));
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<KubernetesNode>> ParseKubernetesNodes(const std::string& text) {
@@ -198,7 +185,9 @@ absl::StatusOr<std::vector<KubernetesNode>> ParseKubernetesNodes(const std::stri
 absl::StatusOr<DetectedCluster> DetectKubernetes(const std::string& selector,
                                                  const StatedFacts& stated,
                                                  const CommandRunner& run) {
-  ASSIGN_OR_RETURN(const std::string text, AskKubectl(selector, run));
+  std::vector<std::string> command = {"kubectl", "get", "nodes", "--output=json"};
+  if (!selector.empty()) command.push_back("--selector=" + selector);
+  ASSIGN_OR_RETURN(const std::string text, Ask(command, run));
   ASSIGN_OR_RETURN(const std::vector<KubernetesNode> all, ParseKubernetesNodes(text));
   const Selection selection = Select(all);
   RETURN_IF_ERROR(CheckSelection(selection, stated));

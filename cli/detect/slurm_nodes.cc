@@ -13,7 +13,6 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
 #include "server/launchers/slurm/slurm_jobs.h"
-#include "server/process/command.h"
 
 namespace meshwright {
 namespace {
@@ -92,16 +91,6 @@ std::vector<std::string_view> StatesOf(std::string_view state) {
     word = word.substr(0, end == word.npos ? 0 : end + 1);
   }
   return states;
-}
-
-absl::StatusOr<std::string> Ask(const std::vector<std::string>& command, const CommandRunner& run) {
-  const absl::StatusOr<CommandOutput> output = run(command);
-  if (absl::IsNotFound(output.status())) {
-    return absl::NotFoundError("scontrol is not installed on this machine");
-  }
-  if (!output.ok()) return output.status();
-  if (output->exit_code == 0) return output->out;
-  return absl::UnavailableError(fmt::format("{} failed: {}", fmt::join(command, " "), output->err));
 }
 
 // The nodes that were asked for, by kind, and those that are left out. Points into the list that

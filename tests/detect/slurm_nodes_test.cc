@@ -162,12 +162,13 @@ TEST(SlurmNodesTest, SaysThatSlurmIsNotInstalled) {
             "scontrol is not installed on this machine");
 }
 
-TEST(SlurmNodesTest, PassesOnWhatAFailedCommandSays) {
+TEST(SlurmNodesTest, PassesOnWhatAFailedCommandSaysLast) {
   const CommandRunner fails = [](const std::vector<std::string>&) -> absl::StatusOr<CommandOutput> {
-    return CommandOutput{.exit_code = 1, .err = "Unable to contact slurm controller"};
+    return CommandOutput{.exit_code = 1,
+                         .err = "scontrol: error: Unknown host\nUnable to contact slurmctld\n\n"};
   };
   EXPECT_EQ(DetectSlurm("", {}, fails).status().message(),
-            "scontrol --oneliner show node failed: Unable to contact slurm controller");
+            "scontrol --oneliner show node failed: Unable to contact slurmctld");
 }
 
 }  // namespace
