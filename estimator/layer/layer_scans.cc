@@ -43,8 +43,8 @@ void AppendScanInput(const LayerContext& c, const ScanWidths& widths, int convol
     program.kernels.push_back(convolution);
   }
   if (c.sharding.context_parallel > 1) {
-    // Ranks exchange heads for sequence before the scan and back after it, as Megatron-Core does for
-    // Mamba (megatron/core/ssm/mamba_context_parallel.py).
+    // Ranks exchange heads for sequence before the scan and back after it, as Megatron-Core does
+    // for Mamba (megatron/core/ssm/mamba_context_parallel.py).
     program.collectives.push_back(
         {.kind = CollectiveKind::kAllToAll,
          .group = CommunicationGroup::kContext,
@@ -61,7 +61,8 @@ void AppendScanOutput(const LayerContext& c, const ScanWidths& widths, LayerProg
   const double width = widths.output / t;
   AppendNorm(c, width, n, 2, program);
   program.kernels.push_back(MemoryBound("output gate", 6 * n * width, 10 * n * width));
-  program.kernels.push_back(Matmul("projection", {.m = n, .n = c.model.hidden_size * 1.0, .k = width},
+  program.kernels.push_back(Matmul("projection",
+                                   {.m = n, .n = c.model.hidden_size * 1.0, .k = width},
                                    KeptInputBytes(c) * n * width, 0));
 }
 
@@ -105,10 +106,10 @@ void AppendSelectiveScan(const LayerContext& c, const StateSpaceSpec& s, double 
 }  // namespace
 
 // The chunked forms of lightning attention (arXiv 2401.04658) and of the gated delta rule (arXiv
-// 2412.06464, section 3.3), with c tokens a chunk, keys of k and values of v: the scores c c k, their
-// product with the values c v c, the queries' with the state c v k, the state's update k v c. The
-// delta rule also has the keys' scores c c k, the inverse of a triangle c c c, its products with
-// keys and values c k c and c v c, and the correction by the state c v k.
+// 2412.06464, section 3.3), with c tokens a chunk, keys of k and values of v: the scores c c k,
+// their product with the values c v c, the queries' with the state c v k, the state's update k v c.
+// The delta rule also has the keys' scores c c k, the inverse of a triangle c c c, its products
+// with keys and values c k c and c v c, and the correction by the state c v k.
 void AppendLinearAttention(const LayerContext& c, LayerProgram& program) {
   const LinearAttentionSpec& l = *c.model.linear_attention;
   const double t = c.sharding.tensor_parallel;
@@ -124,8 +125,7 @@ void AppendLinearAttention(const LayerContext& c, LayerProgram& program) {
     const double rank = l.key_head_dim + l.value_head_dim;
     const double h = c.model.hidden_size;
     program.kernels.push_back(Matmul("gates down", {.m = n, .n = rank, .k = h}, 2 * n * rank, 0));
-    program.kernels.push_back(Matmul("gates up",
-                                     {.m = n, .n = (keys + values) / t, .k = rank / 2},
+    program.kernels.push_back(Matmul("gates up", {.m = n, .n = (keys + values) / t, .k = rank / 2},
                                      2 * n * (keys + values) / t, 0));
   }
   const double chunk = std::min<double>(kDeltaChunk, c.workload.sequence_length);
@@ -147,9 +147,9 @@ void AppendLinearAttention(const LayerContext& c, LayerProgram& program) {
   AppendScanOutput(c, widths, program);
 }
 
-// The state-space duality of Mamba-2 (arXiv 2405.21060, section 6), with c tokens a chunk, states of
-// s and heads of p channels: the scores c c s of each group, their product with the inputs c p c, the
-// chunk's state s p c and the output of the state before it c p s, of each head.
+// The state-space duality of Mamba-2 (arXiv 2405.21060, section 6), with c tokens a chunk, states
+// of s and heads of p channels: the scores c c s of each group, their product with the inputs c p
+// c, the chunk's state s p c and the output of the state before it c p s, of each head.
 void AppendStateSpace(const LayerContext& c, LayerProgram& program) {
   const StateSpaceSpec& s = *c.model.state_space;
   const double t = c.sharding.tensor_parallel;

@@ -18,9 +18,9 @@ namespace meshwright {
 // The keys under which configurations state one thing, the usual one first.
 using Keys = std::initializer_list<const char*>;
 
-// Reads keys of one configuration, remembers which it has read, and collects the mistakes in them. A
-// wrong value reads as absent, so that a reader goes on and finds the next one too. Null is the same
-// as absent.
+// Reads keys of one configuration, remembers which it has read, and collects the mistakes in them.
+// A wrong value reads as absent, so that a reader goes on and finds the next one too. Null is the
+// same as absent.
 class ConfigReader {
  public:
   // `path` is the path of the configuration in the input ("model").
@@ -31,8 +31,8 @@ class ConfigReader {
   // Returns the first of the keys that has a value; nullptr if none has.
   [[nodiscard]] const char* Find(Keys keys) const;
 
-  // Reads a whole number from 1 on that must be stated; 0 if it is not. A list of equal numbers reads
-  // as that number, here and below.
+  // Reads a whole number from 1 on that must be stated; 0 if it is not. A list of equal numbers
+  // reads as that number, here and below.
   int Size(Keys keys);
   // Reads a whole number from 0 on.
   std::optional<int> Integer(Keys keys);

@@ -18,15 +18,16 @@ bool HasWord(std::string_view words, std::string_view word) {
   return false;
 }
 
-// From the configuration and modeling files of each class in transformers, and from the files beside
-// the weights for classes that are not in it. GPT-like classes have LayerNorm and a feed-forward
-// without gate.
+// From the configuration and modeling files of each class in transformers, and from the files
+// beside the weights for classes that are not in it. GPT-like classes have LayerNorm and a
+// feed-forward without gate.
 constexpr Family kFamilies[] = {
     {.model_types = "llama aquila aquila2 aquila3 baichuan granite smollm3 internlm3 yi olmo"},
     {.model_types = "mistral", .kv_head_count = 8, .sliding_window = 4096},
     {.model_types = "mixtral", .has_experts = true, .kv_head_count = 8},
     {.model_types = "ministral mistral3 ministral3", .kv_head_count = 8},
-    {.model_types = "qwen2 qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text mimo",
+    {.model_types =
+         "qwen2 qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text mimo",
      .qkv_bias = true,
      .kv_head_count = 32,
      .sliding_window = 4096,
@@ -56,13 +57,18 @@ constexpr Family kFamilies[] = {
     {.model_types = "deepseek bailing_moe bailing_moe_v2 dots1 granitemoe olmoe minimax_m1 "
                     "minimax_text_01 minimax mimo_v2_flash kimi_linear hunyuan hunyuan_v1_moe dbrx",
      .has_experts = true},
-    {.model_types = "deepseek_v2", .has_experts = true, .shared_expert_count = 2, .q_lora_rank = 1536},
+    {.model_types = "deepseek_v2",
+     .has_experts = true,
+     .shared_expert_count = 2,
+     .q_lora_rank = 1536},
     {.model_types = "deepseek_v3 deepseek_v32 kimi_k2 kimi_k25 glm4_moe_lite glm_moe_dsa",
      .has_experts = true,
      .first_dense_layer_count = 3,
      .shared_expert_count = 1,
      .q_lora_rank = 1536},
-    {.model_types = "glm4_moe glm4v_moe_text", .has_experts = true, .first_dense_layer_count = 1,
+    {.model_types = "glm4_moe glm4v_moe_text",
+     .has_experts = true,
+     .first_dense_layer_count = 1,
      .shared_expert_count = 1},
     {.model_types = "minimax_m2", .has_experts = true, .qk_norm = true},
     {.model_types = "hunyuan_v1_dense", .qk_norm = true},
@@ -98,14 +104,18 @@ constexpr Family kFamilies[] = {
     {.model_types = "nemotron_h nemotron_h_v2", .mlp = MlpKind::kGelu, .has_experts = true},
     {.model_types = "nemotron", .norm = NormKind::kLayernorm, .mlp = MlpKind::kGelu},
     {.model_types = "phi", .norm = NormKind::kLayernorm, .mlp = MlpKind::kGelu},
-    {.model_types = "phi3 phi4 phi4mm phi4_multimodal", },
+    {
+        .model_types = "phi3 phi4 phi4mm phi4_multimodal",
+    },
     {.model_types = "phimoe", .norm = NormKind::kLayernorm, .has_experts = true},
     {.model_types = "granitemoehybrid", .has_experts = true},
     {.model_types = "starcoder2",
      .norm = NormKind::kLayernorm,
      .mlp = MlpKind::kGelu,
      .tied_embeddings = true},
-    {.model_types = "falcon", .norm = NormKind::kLayernorm, .mlp = MlpKind::kGelu,
+    {.model_types = "falcon",
+     .norm = NormKind::kLayernorm,
+     .mlp = MlpKind::kGelu,
      .tied_embeddings = true},
     {.model_types = "falcon_h1"},
     {.model_types = "internlm internlm2"},

@@ -19,8 +19,8 @@ struct Family {
   bool qk_norm = false;
   bool output_gate = false;
   bool post_norms = false;
-  int kv_head_count = 0;  // 0: as many as heads
-  int head_dim = 0;       // 0: hidden size / heads
+  int kv_head_count = 0;         // 0: as many as heads
+  int head_dim = 0;              // 0: hidden size / heads
   int attention_head_count = 0;  // 0: must be stated
   int vocab_size = 0;            // 0: must be stated
   int sliding_window = 0;
@@ -29,7 +29,7 @@ struct Family {
   int first_dense_layer_count = 0;
   int shared_expert_count = 0;
   int q_lora_rank = 0;
-  bool expert_is_shared = false;     // one more expert of the same size is shared
+  bool expert_is_shared = false;  // one more expert of the same size is shared
   int position_count = 0;  // learned position embeddings, unless the file states another number
 };
 

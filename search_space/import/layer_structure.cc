@@ -53,8 +53,7 @@ void ReadLatentAttention(ConfigReader& config, const Family& family, ModelSpec& 
   MlaSpec mla;
   // Null projects queries directly (DeepSeek-V2-Lite); an absent key takes the class's rank.
   const bool states_rank = config.config().contains("q_lora_rank");
-  mla.q_lora_rank =
-      config.Integer({"q_lora_rank"}).value_or(states_rank ? 0 : family.q_lora_rank);
+  mla.q_lora_rank = config.Integer({"q_lora_rank"}).value_or(states_rank ? 0 : family.q_lora_rank);
   mla.kv_lora_rank = config.Size({"kv_lora_rank"});
   mla.qk_nope_head_dim = config.Size({"qk_nope_head_dim"});
   mla.qk_rope_head_dim = config.Size({"qk_rope_head_dim"});
@@ -148,10 +147,12 @@ int SharedWidth(ConfigReader& config, const Family& family, int expert_size) {
   }
   if (config.Flag({"enable_moe_block"}).value_or(false)) return config.Size({"intermediate_size"});
   const bool states_count = config.config().contains("n_shared_experts");
-  const double width = static_cast<double>(count.value_or(states_count ? 0 : family.shared_expert_count)) * expert_size;
+  const double width =
+      static_cast<double>(count.value_or(states_count ? 0 : family.shared_expert_count)) *
+      expert_size;
   if (width > 1e8) {
-    config.Add("n_shared_experts", fmt::format("{}; times the expert's size must be <= 100000000",
-                                               count.value_or(0)));
+    config.Add("n_shared_experts",
+               fmt::format("{}; times the expert's size must be <= 100000000", count.value_or(0)));
     return 0;
   }
   return static_cast<int>(width);
@@ -170,8 +171,9 @@ void ReadExperts(ConfigReader& config, const Family& family, ModelSpec& model) {
   }
   if (count.value_or(0) <= 1) return;
   if (!family.has_experts) {
-    config.Reject(key, "a model of this type has no experts; state the type that builds them, or "
-                       "remove the key");
+    config.Reject(key,
+                  "a model of this type has no experts; state the type that builds them, or "
+                  "remove the key");
     return;
   }
   MoeSpec moe = {.expert_count = *count};
@@ -240,8 +242,8 @@ int ReadWindow(ConfigReader& config, const Family& family) {
 // Gives windows to the layers that have them, if no list of kinds says which.
 void SpreadWindow(ConfigReader& config, const Family& family, int window, Layers& layers) {
   const auto set = [&](LayerKind& layer) { layer.sliding_window = window; };
-  const int pattern =
-      config.Integer({"sliding_window_pattern", "_sliding_window_pattern"}).value_or(family.window_pattern);
+  const int pattern = config.Integer({"sliding_window_pattern", "_sliding_window_pattern"})
+                          .value_or(family.window_pattern);
   if (config.Has("attention_chunk_size")) {
     const auto rotary = config.Integers("no_rope_layers");  // 1: rotary embedding, and chunks
     const bool lists = rotary.has_value() && rotary->size() == layers.size();
@@ -257,10 +259,14 @@ void SpreadWindow(ConfigReader& config, const Family& family, int window, Layers
         });
     return;
   }
-  if (pattern > 0) return Where(layers, [&](int i) { return (i + 1) % pattern != 0; }, set);
+  if (pattern > 0)
+    return Where(
+        layers, [&](int i) { return (i + 1) % pattern != 0; }, set);
   // The window starts at a layer (Qwen2 to Qwen3): 28 unless the file says so.
-  const int first = config.Integer({"max_window_layers"}).value_or(family.needs_window_switch ? 28 : 0);
-  Where(layers, [&](int i) { return !family.needs_window_switch || i >= first; }, set);
+  const int first =
+      config.Integer({"max_window_layers"}).value_or(family.needs_window_switch ? 28 : 0);
+  Where(
+      layers, [&](int i) { return !family.needs_window_switch || i >= first; }, set);
 }
 
 // Gives the layers without a window the sizes of their own that Gemma 4 states for them.
@@ -287,9 +293,10 @@ void ReadMixers(ConfigReader& config, const Family& family, const ModelSpec& mod
     }
     ForEach(config, "layer_types", *words, layers, [&](const std::string& word, LayerKind& layer) {
       if (SetByWord(word, window, layer)) return;
-      config.Add("layer_types", fmt::format("{}; must be full_attention, sliding_attention, "
-                                            "chunked_attention, linear_attention, attention or mamba",
-                                            word));
+      config.Add("layer_types",
+                 fmt::format("{}; must be full_attention, sliding_attention, "
+                             "chunked_attention, linear_attention, attention or mamba",
+                             word));
     });
     ReadGlobalLayers(config, window, layers);
     return;
@@ -325,14 +332,21 @@ void ReadMixers(ConfigReader& config, const Family& family, const ModelSpec& mod
       layers[static_cast<std::size_t>(layer) - 1].mixer = TokenMixer::kLinearAttention;
     }
   });
-  if (const auto interval = config.Integer({"full_attention_interval"}).value_or(model.linear_attention.has_value() && config.Has("linear_num_value_heads") ? 4 : 0); interval > 0) {
-    Where(layers, [&](int i) { return (i + 1) % interval != 0; },
-          [](LayerKind& layer) { layer.mixer = TokenMixer::kLinearAttention; });
+  if (const auto interval =
+          config.Integer({"full_attention_interval"})
+              .value_or(model.linear_attention.has_value() && config.Has("linear_num_value_heads")
+                            ? 4
+                            : 0);
+      interval > 0) {
+    Where(
+        layers, [&](int i) { return (i + 1) % interval != 0; },
+        [](LayerKind& layer) { layer.mixer = TokenMixer::kLinearAttention; });
   }
   if (const auto period = config.Integer({"attn_layer_period"}).value_or(0); period > 0) {
     const int offset = config.Integer({"attn_layer_offset"}).value_or(0);
-    Where(layers, [&](int i) { return i % period != offset; },
-          [](LayerKind& layer) { layer.mixer = TokenMixer::kStateSpace; });
+    Where(
+        layers, [&](int i) { return i % period != offset; },
+        [](LayerKind& layer) { layer.mixer = TokenMixer::kStateSpace; });
   }
   ReadHybridPattern(config, layers);
 }
@@ -367,7 +381,8 @@ void ReadRouting(ConfigReader& config, const Family& family, std::vector<bool>& 
   if (config.Has("moe_layer_freq") && config.config()["moe_layer_freq"].is_array()) {
     const auto flags = config.Integers("moe_layer_freq").value_or(std::vector<int>());
     if (static_cast<int>(flags.size()) != count) {
-      config.Reject("moe_layer_freq", fmt::format("must have an entry for each of the {} layers", count));
+      config.Reject("moe_layer_freq",
+                    fmt::format("must have an entry for each of the {} layers", count));
       return;
     }
     keep([&](int i) { return flags[static_cast<std::size_t>(i)] != 0; });

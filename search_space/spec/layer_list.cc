@@ -11,8 +11,8 @@ namespace {
 // mixer and feed-forward do not use are 0, so that kinds are equal if their layers are.
 LayerKind Filled(LayerKind kind, const ModelSpec& model) {
   const auto fill = [](int& own, int whole) { own = own > 0 ? own : whole; };
-  const bool attends = kind.mixer == TokenMixer::kAttention ||
-                       kind.mixer == TokenMixer::kAttentionAndStateSpace;
+  const bool attends =
+      kind.mixer == TokenMixer::kAttention || kind.mixer == TokenMixer::kAttentionAndStateSpace;
   if (attends) {
     fill(kind.sliding_window, model.sliding_window);
     fill(kind.attention_head_count, model.attention_head_count);

@@ -32,8 +32,8 @@ void AddLatentAttention(const ModelSpec& m, LayerParameters& p) {
   if (mla.q_lora_rank > 0) p.replicated += h * mla.q_lora_rank + mla.q_lora_rank;
   if (mla.index_head_count > 0) {
     const double width = mla.index_head_dim;
-    p.replicated += queries * mla.index_head_count * width + h * width + 2 * width +
-                    h * mla.index_head_count;
+    p.replicated +=
+        queries * mla.index_head_count * width + h * width + 2 * width + h * mla.index_head_count;
   }
 }
 
@@ -71,7 +71,8 @@ void AddLinearAttention(const ModelSpec& m, LayerParameters& p) {
       p.replicated += l.value_head_dim;
       return;
     case LinearAttentionKind::kKimiDelta:
-      p.tensor_split += l.key_head_dim * keys + l.value_head_dim * values + h * heads + heads + keys;
+      p.tensor_split +=
+          l.key_head_dim * keys + l.value_head_dim * values + h * heads + heads + keys;
       p.replicated += h * (l.key_head_dim + l.value_head_dim) + l.value_head_dim;
       return;
   }

@@ -5,8 +5,8 @@
 namespace meshwright {
 
 // The parameters of one layer by what divides them between devices (docs/cost_model/memory.md
-// "Static memory"). Doubles: whole numbers up to 2^53 are exact, and a model of absurd size does not
-// overflow before Validate rejects it.
+// "Static memory"). Doubles: whole numbers up to 2^53 are exact, and a model of absurd size does
+// not overflow before Validate rejects it.
 struct LayerParameters {
   double tensor_split = 0;  // matrices divided by tensor parallelism, before the division
   double replicated = 0;    // norms, routers, MLA's down projections

@@ -197,8 +197,7 @@ constexpr LibraryRule kLibraries[] = {
 
 // The calls that resolve what a user or a store has stated.
 constexpr CallRule kCalls[] = {
-    {"ResolveProblem(",
-     "server/tuner/question server/engine server/plugins/conformance",
+    {"ResolveProblem(", "server/tuner/question server/engine server/plugins/conformance",
      "a request is resolved at the edge (server/convert), and rows of the store where they are "
      "read"},
     // An answer may also ask other questions: another precision, another number of nodes, or

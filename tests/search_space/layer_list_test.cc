@@ -55,8 +55,8 @@ TEST(LayerListTest, RunsRepeat) {
 // Kinds that differ only in sizes that they do not use are one kind.
 TEST(LayerListTest, UnusedSizesMakeNoKind) {
   ModelSpec model = Windowed();
-  model.state_space = StateSpaceSpec{.head_count = 64, .head_dim = 64, .group_count = 1,
-                                     .state_size = 128, .convolution_size = 4};
+  model.state_space = StateSpaceSpec{
+      .head_count = 64, .head_dim = 64, .group_count = 1, .state_size = 128, .convolution_size = 4};
   LayerKind space = {.mixer = TokenMixer::kStateSpace};
   LayerKind same = space;
   same.sliding_window = 512;
@@ -80,8 +80,8 @@ TEST(LayerParametersTest, StateSpaceByHand) {
 }
 
 // A gated delta net with h 4, one key head of 3, two value heads of 5: q and k 4 2 3 = 24, v 4 10 =
-// 40, out 40, gate 40, decays and write strengths 2 4 2 = 16 with two vectors of 2, convolution of 4
-// tokens (6 + 10) 4 = 64. Replicated: the norm of a head 5, and the layer's 4.
+// 40, out 40, gate 40, decays and write strengths 2 4 2 = 16 with two vectors of 2, convolution of
+// 4 tokens (6 + 10) 4 = 64. Replicated: the norm of a head 5, and the layer's 4.
 TEST(LayerParametersTest, GatedDeltaByHand) {
   ModelSpec model = {.layer_count = 1, .hidden_size = 4};
   model.linear_attention = LinearAttentionSpec{.kind = LinearAttentionKind::kGatedDelta,
@@ -102,7 +102,8 @@ TEST(LayersTest, NamesEveryMistake) {
                   {.count = 1, .kind = {.mixer = TokenMixer::kStateSpace}},
                   {.count = 1, .kind = {.feed_forward = FeedForwardKind::kExperts}}};
   std::vector<std::string> fields;
-  for (const FieldViolation& violation : Validate(model, "model")) fields.push_back(violation.field);
+  for (const FieldViolation& violation : Validate(model, "model"))
+    fields.push_back(violation.field);
   EXPECT_THAT(fields, ElementsAre("model.layers[0].count", "model.state_space", "model.moe"));
   model.layers = {{.count = 5}};
   const auto uneven = Validate(model, "model");

@@ -50,9 +50,8 @@ TEST(MixedLayersTest, OneKindIsThePlainModel) {
 
 // Half of the layers have each kind, on one stage and on each of two.
 TEST(MixedLayersTest, AlternatingLayersCostTheMean) {
-  for (const ParallelPlan& plan :
-       {ParallelPlan{.data_parallel = 8},
-        ParallelPlan{.pipeline_parallel = 2, .data_parallel = 4}}) {
+  for (const ParallelPlan& plan : {ParallelPlan{.data_parallel = 8},
+                                   ParallelPlan{.pipeline_parallel = 2, .data_parallel = 4}}) {
     const double mean = (Step(Windowed(), plan) + Step(Full(), plan)) / 2;
     EXPECT_NEAR(Step(Alternating(), plan) / mean, 1, 1e-9);
   }
@@ -97,9 +96,9 @@ TEST(MixedLayersTest, BlocksNeedHalfOfAWindow) {
 }
 
 ModelSpec Mamba2() {
-  ModelSpec model = WithLayers({{.count = 1,
-                                 .kind = {.mixer = TokenMixer::kStateSpace,
-                                          .feed_forward = FeedForwardKind::kNone}}});
+  ModelSpec model = WithLayers(
+      {{.count = 1,
+        .kind = {.mixer = TokenMixer::kStateSpace, .feed_forward = FeedForwardKind::kNone}}});
   model.hidden_size = 2048;
   model.state_space = StateSpaceSpec{
       .head_count = 64, .head_dim = 64, .group_count = 8, .state_size = 128, .convolution_size = 4};
