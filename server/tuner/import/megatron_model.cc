@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -85,11 +90,10 @@ void ReadLatentAttention(SettingReader& settings, ModelSpec& model) {
   model.kv_head_count = model.attention_head_count;
 }
 
-// Returns the leading layers without experts of "([0]*3+[1]*58)"; nullopt for other patterns.
-std::optional<int> LeadingDense(std::string pattern) {
+// Returns the layers of "([0]*3+[1]*58)", where 1 is a layer with experts; nullopt for other texts.
+std::optional<std::vector<LayerRun>> RunsIn(std::string pattern) {
   std::erase_if(pattern, [](char c) { return c == '(' || c == ')' || c == ' ' || c == '\''; });
-  int dense = 0;
-  bool has_experts = false;
+  std::vector<LayerRun> runs;
   std::size_t at = 0;
   while (at < pattern.size()) {
     int kind = 0;
@@ -102,27 +106,61 @@ std::optional<int> LeadingDense(std::string pattern) {
         return std::nullopt;
       }
     }
+    if (kind < 0 || kind > 1 || times < 1) return std::nullopt;
     at += static_cast<std::size_t>(length);
-    if (kind == 0 && has_experts) return std::nullopt;
-    if (kind == 0) dense += times;
-    has_experts = has_experts || kind == 1;
+    const auto feed_forward = kind == 1 ? FeedForwardKind::kExperts : FeedForwardKind::kDense;
+    runs.push_back({.count = times, .kind = {.feed_forward = feed_forward}});
     if (at < pattern.size() && pattern[at] == '+') ++at;
   }
-  return dense;
+  if (runs.empty()) return std::nullopt;
+  return runs;
 }
 
-void ReadDenseLayers(SettingReader& settings, MoeSpec& moe) {
-  if (const auto dense = settings.Int("first-k-dense-replace"))
-    moe.first_dense_layer_count = *dense;
+// Puts runs of layers into the model: in the short form if only its first layers are dense.
+void SetRuns(const std::vector<LayerRun>& runs, ModelSpec& model) {
+  const auto is_dense = [](const LayerRun& run) {
+    return run.kind.feed_forward == FeedForwardKind::kDense;
+  };
+  const auto first = std::ranges::find_if_not(runs, is_dense);
+  if (std::none_of(first, runs.end(), is_dense)) {
+    for (auto run = runs.begin(); run != first; ++run) {
+      model.moe->first_dense_layer_count += run->count;
+    }
+  } else {
+    model.layers = runs;
+  }
+}
+
+// Reads which layers have experts: all behind the first ones, one of so many, or a list.
+void ReadDenseLayers(SettingReader& settings, ModelSpec& model) {
+  if (const auto dense = settings.Int("first-k-dense-replace")) {
+    model.moe->first_dense_layer_count = *dense;
+  }
   const auto pattern = settings.Text("moe-layer-freq");
   if (!pattern.has_value() || *pattern == "1") return;
-  const auto dense = LeadingDense(*pattern);
-  if (dense.has_value()) {
-    moe.first_dense_layer_count = *dense;
+  if (const auto runs = RunsIn(*pattern)) return SetRuns(*runs, model);
+  int every = 0;
+  const auto [end, error] =
+      std::from_chars(pattern->data(), pattern->data() + pattern->size(), every);
+  if (error == std::errc() && end == pattern->data() + pattern->size() && every > 1) {
+    model.layers = {{.count = 1, .kind = {.feed_forward = FeedForwardKind::kExperts}},
+                    {.count = every - 1}};
     return;
   }
   settings.Refuse("moe-layer-freq",
-                  *pattern + "; read are experts in all layers behind the first ones");
+                  *pattern + "; must be a whole number or a list such as ([0]*3+[1]*58)");
+}
+
+// Reads what Megatron's flags say about the model beside its sizes.
+void ReadStated(SettingReader& settings, ModelSpec& model) {
+  const bool has_qk_norm = settings.Switch("qk-layernorm");
+  model.qk_norm = has_qk_norm && !model.mla.has_value();  // latent attention has norms in any case
+  const bool has_bias = settings.Switch("add-qkv-bias");
+  model.qkv_bias = has_bias && model.norm == NormKind::kRmsnorm;  // LayerNorm's have all biases
+  model.rotary_base = settings.Number("rotary-base");
+  const auto epsilon = settings.Number("norm-epsilon");
+  const auto old_epsilon = settings.Number("layernorm-epsilon");
+  model.norm_epsilon = epsilon.has_value() ? epsilon : old_epsilon;
 }
 
 void ReadExperts(SettingReader& settings, ModelSpec& model) {
@@ -144,9 +182,10 @@ void ReadExperts(SettingReader& settings, ModelSpec& model) {
   if (const auto of_all = settings.Int("moe-shared-expert-intermediate-size")) {
     moe.shared_expert_ffn_hidden_size = *of_all;
   }
-  ReadDenseLayers(settings, moe);
-  if (moe.first_dense_layer_count == 0) model.ffn_hidden_size = 0;  // no layer is dense
   model.moe = moe;
+  ReadDenseLayers(settings, model);
+  const bool has_dense = model.moe->first_dense_layer_count > 0 || !model.layers.empty();
+  if (!has_dense) model.ffn_hidden_size = 0;
 }
 
 }  // namespace
@@ -169,6 +208,7 @@ void ReadMegatronModel(SettingReader& settings, ImportedJob& job) {
   const auto padded = settings.Int("padded-vocab-size");
   model.vocab_size = vocabulary.value_or(padded.value_or(0));
   ReadExperts(settings, model);
+  ReadStated(settings, model);
   model.mtp_layer_count = settings.Int("mtp-num-layers").value_or(0);
   const std::pair<std::string_view, int> sizes[] = {
       {"num-layers", model.layer_count},

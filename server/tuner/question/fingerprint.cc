@@ -6,7 +6,11 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "search_space/base/units.h"
 #include "search_space/digest/fnv.h"
@@ -50,10 +54,47 @@ class Text {
   std::string text_;
 };
 
+void AddLayers(const std::vector<LayerRun>& runs, Text& text) {
+  for (const auto& [count, kind] : runs) {
+    const auto& [mixer, feed_forward, window, is_chunked, heads, kv_heads, head_dim, v_head_dim,
+                 values_are_keys, ffn] = kind;
+    text.Add(count, mixer, feed_forward, window, is_chunked, heads, kv_heads, head_dim, v_head_dim,
+             values_are_keys, ffn);
+  }
+}
+
+// Adds what only some models have. What a model does not have adds nothing, so that fingerprints
+// stored before these fields existed stay valid.
+void AddStructure(const ModelSpec& model, Text& text) {
+  if (!model.layers.empty()) {
+    text.Add(std::string_view("layers"), model.layers.size());
+    AddLayers(model.layers, text);
+  }
+  if (model.linear_attention.has_value()) {
+    const auto& [kind, key_heads, value_heads, key_dim, value_dim, convolution] =
+        *model.linear_attention;
+    text.Add(std::string_view("linear_attention"), kind, key_heads, value_heads, key_dim, value_dim,
+             convolution);
+  }
+  if (model.state_space.has_value()) {
+    const auto& [heads, head_dim, groups, state, convolution, dt_rank] = *model.state_space;
+    text.Add(std::string_view("state_space"), heads, head_dim, groups, state, convolution, dt_rank);
+  }
+  if (model.qkv_bias) text.Add(std::string_view("qkv_bias"));
+  if (model.qk_norm) text.Add(std::string_view("qk_norm"));
+  if (model.attention_output_gate) text.Add(std::string_view("attention_output_gate"));
+  if (model.post_norms) text.Add(std::string_view("post_norms"));
+  if (model.position_count > 0) text.Add(std::string_view("position_count"), model.position_count);
+}
+
 void AddModel(const ModelSpec& model, Text& text) {
   const auto& [name, layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied,
-               moe, mla, window, mtp] = model;
-  static_cast<void>(name);
+               moe, mla, window, mtp, linear, space, runs, qkv_bias, qk_norm, gate, post_norms,
+               positions, rotary_base, norm_epsilon] = model;
+  // AddStructure adds those from `linear` on. Neither the base of the rotary embedding nor the
+  // epsilon of the norms changes a step.
+  static_cast<void>(std::tie(name, linear, space, runs, qkv_bias, qk_norm, gate, post_norms,
+                             positions, rotary_base, norm_epsilon));
   text.Add(layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied, window, mtp,
            moe.has_value(), mla.has_value());
   if (moe.has_value()) {
@@ -61,9 +102,11 @@ void AddModel(const ModelSpec& model, Text& text) {
     text.Add(experts, chosen, expert_ffn, shared_ffn, dense, imbalance);
   }
   if (mla.has_value()) {
-    const auto& [q_rank, kv_rank, nope, rope, value] = *mla;
+    const auto& [q_rank, kv_rank, nope, rope, value, index_heads, index_dim, index_tokens] = *mla;
     text.Add(q_rank, kv_rank, nope, rope, value);
+    if (index_heads > 0) text.Add(index_heads, index_dim, index_tokens);
   }
+  AddStructure(model, text);
 }
 
 void AddWorkload(const Workload& workload, Text& text) {

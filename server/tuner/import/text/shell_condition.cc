@@ -87,9 +87,10 @@ class Terms {
 
  private:
   void EndTerm() {
-    const Truth term = is_test_ ? Term(words_) : std::nullopt;
+    Truth term;
+    if (is_test_) term = Term(words_);
     words_.clear();
-    if (all_ == false || term == false) {
+    if (!all_.value_or(true) || !term.value_or(true)) {
       all_ = false;
     } else if (!term.has_value()) {
       all_ = std::nullopt;
