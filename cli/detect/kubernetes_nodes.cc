@@ -109,14 +109,14 @@ KubernetesNode ReadNode(const Json& object) {
 }
 
 // The nodes by kind, and those that are left out. Points into the list that was selected from.
-struct Selection {
+struct KubernetesSelection {
   std::map<NodeKind, std::vector<const KubernetesNode*>> nodes = {};
   std::vector<std::string> unusable = {};
   std::vector<std::string> sliced = {};
 };
 
-Selection Select(const std::vector<KubernetesNode>& nodes) {
-  Selection selection;
+KubernetesSelection Select(const std::vector<KubernetesNode>& nodes) {
+  KubernetesSelection selection;
   for (const KubernetesNode& node : nodes) {
     if (node.kind.devices == 0) {
       if (node.has_slices) selection.sliced.push_back(node.name);
@@ -129,7 +129,7 @@ Selection Select(const std::vector<KubernetesNode>& nodes) {
   return selection;
 }
 
-std::string LeftOut(const Selection& selection) {
+std::string LeftOut(const KubernetesSelection& selection) {
   std::vector<std::string> parts;
   if (!selection.unusable.empty()) {
     parts.push_back(
@@ -141,7 +141,7 @@ std::string LeftOut(const Selection& selection) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-absl::Status CheckSelection(const Selection& selection, const StatedFacts& stated) {
+absl::Status CheckSelection(const KubernetesSelection& selection, const StatedFacts& stated) {
   const std::string left_out = LeftOut(selection);
   if (selection.nodes.empty()) {
     return absl::NotFoundError(
@@ -189,7 +189,7 @@ absl::StatusOr<DetectedCluster> DetectKubernetes(const std::string& selector,
   if (!selector.empty()) command.push_back("--selector=" + selector);
   ASSIGN_OR_RETURN(const std::string text, Ask(command, run));
   ASSIGN_OR_RETURN(const std::vector<KubernetesNode> all, ParseKubernetesNodes(text));
-  const Selection selection = Select(all);
+  const KubernetesSelection selection = Select(all);
   RETURN_IF_ERROR(CheckSelection(selection, stated));
   const auto& [kind, nodes] = *selection.nodes.begin();
   NodePoolRequest pool = {.chip = kind.chip,

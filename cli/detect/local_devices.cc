@@ -29,7 +29,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-std::vector<std::string_view> Split(std::string_view text, char separator) {
+std::vector<std::string_view> Cells(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
     const std::size_t end = std::min(text.find(separator), text.size());
@@ -47,7 +47,7 @@ std::optional<double> WattsIn(std::string_view text) {
 
 // Returns the texts between the quotes of `lspci -mm`: class, vendor, device, ...
 std::vector<std::string_view> QuotedIn(std::string_view line) {
-  const std::vector<std::string_view> parts = Split(line, '"');
+  const std::vector<std::string_view> parts = Cells(line, '"');
   std::vector<std::string_view> quoted;
   for (std::size_t i = 1; i < parts.size(); i += 2) quoted.push_back(parts[i]);
   return quoted;
@@ -163,8 +163,8 @@ std::optional<Bytes> HostMemory(const std::string& path) {
 
 std::vector<LocalDevice> ParseNvidiaSmi(std::string_view text) {
   std::vector<LocalDevice> devices;
-  for (const std::string_view line : Split(text, '\n')) {
-    const std::vector<std::string_view> cells = Split(line, ',');
+  for (const std::string_view line : Cells(text, '\n')) {
+    const std::vector<std::string_view> cells = Cells(line, ',');
     if (cells.size() != 3) continue;  // "No devices were found"
     devices.push_back({.name = std::string(cells[0]),
                        .power_limit_watts = WattsIn(cells[2]),
@@ -190,10 +190,10 @@ std::vector<LocalDevice> ParseRocmSmi(const std::string& text) {
 
 std::vector<LocalDevice> ParseNpuSmi(std::string_view text) {
   std::vector<LocalDevice> devices;
-  for (const std::string_view line : Split(text, '\n')) {
+  for (const std::string_view line : Cells(text, '\n')) {
     // "| 0     910B3               | OK            | 93.6        40 ...", and below it the row of
     // its chip, whose second cell is an address of the bus.
-    const std::vector<std::string_view> cells = Split(line, '|');
+    const std::vector<std::string_view> cells = Cells(line, '|');
     if (cells.size() < 4 || cells[2].find(':') != std::string_view::npos) continue;
     const std::string_view first = cells[1];
     const std::size_t end = first.find_first_not_of("0123456789");
@@ -208,7 +208,7 @@ std::vector<LocalDevice> ParseNpuSmi(std::string_view text) {
 
 std::vector<LocalDevice> ParseLspci(std::string_view text) {
   std::vector<LocalDevice> devices;
-  for (const std::string_view line : Split(text, '\n')) {
+  for (const std::string_view line : Cells(text, '\n')) {
     const std::vector<std::string_view> quoted = QuotedIn(line);
     if (quoted.size() < 3 || !IsAccelerator(quoted[0], quoted[1])) continue;
     // "GH100 [H100 SXM5 80GB]": the name of the product is in brackets.

@@ -95,14 +95,14 @@ std::vector<std::string_view> StatesOf(std::string_view state) {
 
 // The nodes that were asked for, by kind, and those that are left out. Points into the list that
 // was selected from.
-struct Selection {
+struct SlurmSelection {
   std::map<NodeKind, std::vector<const SlurmNode*>> nodes = {};
   std::vector<std::string> unusable = {};
   std::set<std::string> mixed = {};  // nodes with several types of devices
 };
 
-Selection Select(const std::vector<SlurmNode>& nodes, const std::string& partition) {
-  Selection selection;
+SlurmSelection Select(const std::vector<SlurmNode>& nodes, const std::string& partition) {
+  SlurmSelection selection;
   for (const SlurmNode& node : nodes) {
     if (!partition.empty() && !std::ranges::count(node.partitions, partition)) continue;
     if (!IsUsable(node)) {
@@ -119,7 +119,7 @@ Selection Select(const std::vector<SlurmNode>& nodes, const std::string& partiti
   return selection;
 }
 
-std::string KindsText(const Selection& selection) {
+std::string KindsText(const SlurmSelection& selection) {
   std::vector<std::string> kinds;
   for (const auto& [kind, nodes] : selection.nodes) {
     std::set<std::string> partitions;
@@ -132,7 +132,7 @@ std::string KindsText(const Selection& selection) {
   return fmt::format("{}", fmt::join(kinds, "; "));
 }
 
-absl::Status CheckSelection(const Selection& selection, const std::string& partition,
+absl::Status CheckSelection(const SlurmSelection& selection, const std::string& partition,
                             const StatedFacts& stated) {
   const std::string where = partition.empty() ? "Slurm" : "partition " + partition;
   if (!selection.mixed.empty()) {
@@ -226,7 +226,7 @@ absl::StatusOr<DetectedCluster> DetectSlurm(const std::string& partition, const 
   ASSIGN_OR_RETURN(const std::string text, Ask({"scontrol", "--oneliner", "show", "node"}, run));
   ASSIGN_OR_RETURN(const std::string topology, Ask({"scontrol", "show", "topology"}, run));
   const std::vector<SlurmNode> all = ParseSlurmNodes(text);
-  const Selection selection = Select(all, partition);
+  const SlurmSelection selection = Select(all, partition);
   RETURN_IF_ERROR(CheckSelection(selection, partition, stated));
   const auto& [kind, nodes] = *selection.nodes.begin();
   NodePoolRequest pool = {.chip = kind.chip, .node_count = static_cast<int>(nodes.size())};

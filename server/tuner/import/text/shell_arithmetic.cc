@@ -6,7 +6,7 @@
 namespace meshwright {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxParentheses = 64;
 constexpr long long kMaxValue = 1'000'000'000'000;  // far from overflow when multiplied by itself
 
 class Arithmetic {
@@ -61,7 +61,7 @@ class Arithmetic {
   }
 
   std::optional<long long> Unit(int depth) {
-    if (depth > kMaxDepth) return std::nullopt;
+    if (depth > kMaxParentheses) return std::nullopt;
     if (Operator("-") != '\0') {
       const auto value = Unit(depth + 1);
       return value.has_value() ? std::optional(-*value) : std::nullopt;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxNesting = 64;
 constexpr std::size_t kMaxSettings = 100000;  // aliases can repeat a mapping without end
 
 // A parser of libyaml and the document that it reads, which are C types.
@@ -54,7 +54,7 @@ class YamlReader {
 
   bool Flatten(const yaml_node_t& mapping, const std::string& prefix, int depth,
                std::vector<Setting>& settings) {
-    if (depth > kMaxDepth || settings.size() > kMaxSettings) return false;
+    if (depth > kMaxNesting || settings.size() > kMaxSettings) return false;
     for (auto* pair = mapping.data.mapping.pairs.start; pair != mapping.data.mapping.pairs.top;
          ++pair) {
       const yaml_node_t& key = Node(pair->key);
@@ -77,7 +77,7 @@ class YamlReader {
   }
 
   Json ListJson(const yaml_node_t& node, int depth) {
-    if (depth > kMaxDepth) return nullptr;
+    if (depth > kMaxNesting) return nullptr;
     if (node.type == YAML_SCALAR_NODE) {
       const std::string text = ScalarText(node);
       const Json number = Json::parse(text, nullptr, false);
