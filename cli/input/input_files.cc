@@ -14,7 +14,6 @@
 #include "cli/input/read_file.h"
 #include "proto/json/json.h"
 #include "search_space/import/hugging_face.h"
-#include "search_space/spec/model.h"
 #include "server/convert/convert.h"
 #include "server/tuner/import/import.h"
 #include "server/tuner/question/knowledge.h"
@@ -129,7 +128,7 @@ void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
 
 // A line in two parts: the imported Hugging Face config, and the rest.
 struct SplitLine {
-  absl::StatusOr<ModelSpec> model;
+  absl::StatusOr<ImportedModel> model;
   std::string rest;
 };
 
