@@ -203,13 +203,17 @@ int ReadKvHeads(ConfigReader& config, const Family& family, const ModelSpec& mod
   return family.kv_head_count > 0 && !states ? family.kv_head_count : model.attention_head_count;
 }
 
+constexpr Keys kFfnSizes = {"intermediate_size_mlp",
+                            "shared_intermediate_size",
+                            "intermediate_size",
+                            "ffn_hidden_size",
+                            "n_inner",
+                            "ffn_dim"};
+
 // Returns the width of the dense feed-forward. Classes without a gate take four times the hidden
 // size if the file does not state one.
 int ReadFfnSize(ConfigReader& config, const Family& family, const ModelSpec& model) {
-  const auto stated =
-      config.Integer({"intermediate_size_mlp", "shared_intermediate_size", "intermediate_size",
-                      "ffn_hidden_size", "n_inner", "ffn_dim"});
-  if (stated.has_value()) return *stated;
+  if (config.Find(kFfnSizes) != nullptr) return config.Integer(kFfnSizes).value_or(0);
   if (family.mlp != MlpKind::kGelu) return config.Size({"intermediate_size"});
   const auto ratio = config.Number({"expansion_ratio"});
   return static_cast<int>(std::min(ratio.value_or(4) * model.hidden_size, 1e8));
@@ -302,7 +306,8 @@ constexpr std::string_view kStructureWords[] = {
     "pattern", "mamba",     "ssm",  "conv",  "rank",  "hidden_size", "intermediate", "inner",
     "ffn",     "attn_type", "_dim", "chunk", "proj_", "share",       "moe_",         "state_size"};
 // Keys with such words that change no size and no layer.
-constexpr std::string_view kHarmless[] = {"layer_norm_eps",
+constexpr std::string_view kHarmless[] = {"vocab_size_per_layer_input",
+                                          "layer_norm_eps",
                                           "layer_norm_epsilon",
                                           "layernorm_epsilon",
                                           "layerdrop",
