@@ -22,8 +22,17 @@ bool HasWord(std::string_view words, std::string_view word) {
 // beside the weights for classes that are not in it. GPT-like classes have LayerNorm and a
 // feed-forward without gate.
 constexpr Family kFamilies[] = {
-    {.model_types = "llama aquila aquila2 aquila3 baichuan granite smollm3 internlm3 yi olmo"},
-    {.model_types = "mistral", .kv_head_count = 8, .sliding_window = 4096},
+    {.model_types = "llama aquila aquila2 aquila3 baichuan granite internlm3 yi olmo"},
+    {.model_types = "smollm3", .tied_embeddings = true},
+    {.model_types = "arcee", .mlp = MlpKind::kGelu},
+    {.model_types = "persimmon",
+     .norm = NormKind::kLayernorm,
+     .mlp = MlpKind::kGelu,
+     .qk_norm = true},
+    {.model_types = "mistral",
+     .kv_head_count = 8,
+     .attention_head_count = 32,
+     .sliding_window = 4096},
     {.model_types = "mixtral", .has_experts = true, .kv_head_count = 8},
     {.model_types = "ministral mistral3 ministral3", .kv_head_count = 8},
     {.model_types =

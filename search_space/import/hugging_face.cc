@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@
 #include "search_space/import/config_reader.h"
 #include "search_space/import/families.h"
 #include "search_space/import/layer_structure.h"
+#include "search_space/import/other_files.h"
+#include "search_space/import/unread_keys.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/layer_list.h"
 
@@ -26,9 +29,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kOwnFormat =
-    "write the model in Meshwright's own keys instead (layer_count, hidden_size, ffn_hidden_size, "
-    "attention_head_count, kv_head_count, head_dim, vocab_size, mlp, norm, moe, mla, layers)";
+constexpr int kMaxDepth = 32;
 
 absl::Status Refused(std::string_view field, std::string description) {
   return WithReason(
@@ -63,10 +64,15 @@ std::string WithoutNonFinite(std::string_view text) {
   return out;
 }
 
+// Parses a configuration. Deeper parts than any configuration has are dropped, so that whatever
+// walks it needs little stack.
 Json Parsed(std::string_view text) {
-  Json config = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto is_shallow = [](int depth, Json::parse_event_t /*event*/, Json& /*part*/) {
+    return depth < kMaxDepth;
+  };
+  Json config = Json::parse(text, is_shallow, /*allow_exceptions=*/false);
   if (!config.is_discarded()) return config;
-  return Json::parse(WithoutNonFinite(text), nullptr, /*allow_exceptions=*/false);
+  return Json::parse(WithoutNonFinite(text), is_shallow, /*allow_exceptions=*/false);
 }
 
 // Returns the text of a key, or "" if it has none.
@@ -75,58 +81,9 @@ std::string TextOf(const Json& config, const char* key) {
   return found != config.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Files from beside the weights that are not of a model.
-struct OtherFile {
-  std::string_view keys[2];  // it has both, or the first if the second is empty
-  std::string_view what;
-};
-constexpr OtherFile kOtherFiles[] = {
-    {{"peft_type", ""}, "the file of an adapter; the config.json of its base model is wanted"},
-    {{"adapter_config", ""}, "the file of an adapter; the config.json of its base model is wanted"},
-    {{"n_layers", "ffn_dim_multiplier"},
-     "a params.json of Meta, which has no feed-forward size; the config.json of the same model "
-     "from "
-     "the Hugging Face hub is wanted"},
-    {{"n_layers", "multiple_of"},
-     "a params.json of Meta, which has no feed-forward size; the config.json of the same model "
-     "from "
-     "the Hugging Face hub is wanted"},
-    {{"tokenizer_class", "added_tokens_decoder"},
-     "a tokenizer's file; the config.json beside it is wanted"},
-    {{"weight_map", ""}, "an index of weight files; the config.json beside it is wanted"},
-    {{"_from_model_config", ""},
-     "a file of settings for generation; the config.json beside it is wanted"},
-};
-
-const OtherFile* FindOtherFile(const Json& config) {
-  const auto* found = std::ranges::find_if(kOtherFiles, [&](const OtherFile& file) {
-    return config.contains(file.keys[0]) && (file.keys[1].empty() || config.contains(file.keys[1]));
-  });
-  return found == std::end(kOtherFiles) ? nullptr : found;
-}
-
 bool IsSizesOnly(const Json& config) {
-  return config.contains("d_model") && config.contains("n_layer") && config.contains("ssm_cfg");
-}
-
-// Returns why the file is not of a decoder-only language model; "" if it may be one.
-std::string WhyNoDecoder(const Json& config) {
-  const auto flag = [&](const char* key) {
-    const auto found = config.find(key);
-    return found != config.end() && found->is_boolean() && found->get<bool>();
-  };
-  if (flag("is_encoder_decoder")) return "a model with an encoder and a decoder";
-  const Json architectures = config.value("architectures", Json::array());
-  if (!architectures.is_array() || architectures.empty() || !architectures.front().is_string()) {
-    return "";
-  }
-  const auto name = architectures.front().get<std::string>();
-  for (const std::string_view head :
-       {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering",
-        "ForMaskedLM", "ForImageClassification", "ForSpeechSeq2Seq", "ForPreTraining"}) {
-    if (name.ends_with(head)) return name + ", which has no language-model head";
-  }
-  return "";
+  return config.contains("d_model") && config.contains("n_layer") && config.contains("ssm_cfg") &&
+         !config.contains("model_type");
 }
 
 // Returns the configuration of the language model inside a larger one, and its path.
@@ -164,6 +121,10 @@ void ReadActivation(ConfigReader& config, const Family& family, ImportedModel& o
         "the activation {} is priced as a gelu, which moves the same bytes", *activation));
   }
   if (family.mlp == MlpKind::kGelu) return;
+  if (family.model_types.empty() && !is_silu) {
+    config.Reject("hidden_act",
+                  fmt::format("whether the feed-forward has a gate is not stated; {}", kOwnFormat));
+  }
   out.model.mlp = is_silu ? MlpKind::kSwiglu : MlpKind::kGeglu;
 }
 
@@ -224,8 +185,8 @@ void ReadBiases(ConfigReader& config, const Family& family, ModelSpec& model) {
   const auto any = config.Flag({"bias", "use_bias", "add_bias_linear"});
   model.qkv_bias =
       model.norm == NormKind::kRmsnorm && (all.value_or(family.qkv_bias) || any.value_or(false));
-  model.qk_norm =
-      config.Flag({"use_qk_norm", "qk_layernorm", "use_qk_layernorm"}).value_or(family.qk_norm);
+  model.qk_norm = config.Flag({"use_qk_norm", "qk_layernorm", "use_qk_layernorm", "qk_norm"})
+                      .value_or(family.qk_norm);
   model.attention_output_gate = config.Flag({"attn_output_gate"}).value_or(family.output_gate);
   model.post_norms = family.post_norms;
 }
@@ -278,179 +239,6 @@ void ReadSizes(ConfigReader& config, const Family& family, ImportedModel& out) {
           .value_or(0);
 }
 
-// Keys that change the layers in ways that a ModelSpec cannot describe, with what they do.
-struct Unsupported {
-  const char* key;
-  std::string_view what;
-};
-constexpr Unsupported kUnsupported[] = {
-    {"altup_num_inputs", "alternating updates of several residual streams"},
-    {"hidden_size_per_layer_input", "embeddings of each layer's own"},
-    {"num_kv_shared_layers", "layers that share keys and values"},
-    {"use_cla", "layers that share keys and values"},
-    {"zero_expert_num", "experts that compute nothing, beside two attentions a layer"},
-    {"share_q_dim", "queries of low rank"},
-    {"word_embed_proj_dim", "embeddings of another width than the layers"},
-    {"use_mixed_mlp_moe", "a feed-forward beside the experts"},
-    {"mod_layers", "layers that skip tokens"},
-};
-
-bool IsActive(const Json& value, const ModelSpec& model) {
-  if (value.is_null() || value == false || value == 0 || value == 0.0) return false;
-  return !(value.is_number_integer() && value == model.hidden_size);
-}
-
-// Words in the names of keys that say how a model is built.
-constexpr std::string_view kStructureWords[] = {
-    "layer",   "expert",    "head", "kv_",   "_kv",   "window",      "interval",     "period",
-    "pattern", "mamba",     "ssm",  "conv",  "rank",  "hidden_size", "intermediate", "inner",
-    "ffn",     "attn_type", "_dim", "chunk", "proj_", "share",       "moe_",         "state_size"};
-// Keys with such words that change no size and no layer.
-constexpr std::string_view kHarmless[] = {"vocab_size_per_layer_input",
-                                          "layer_norm_eps",
-                                          "layer_norm_epsilon",
-                                          "layernorm_epsilon",
-                                          "layerdrop",
-                                          "head_mask",
-                                          "pruned_heads",
-                                          "output_hidden_states",
-                                          "chunk_size_feed_forward",
-                                          "num_beam_groups",
-                                          "cross_attention_hidden_size",
-                                          "add_cross_attention",
-                                          "is_decoder",
-                                          "router_aux_loss_coef",
-                                          "output_router_logits",
-                                          "norm_topk_prob",
-                                          "routed_scaling_factor",
-                                          "n_group",
-                                          "topk_group",
-                                          "scoring_func",
-                                          "topk_method",
-                                          "seq_aux",
-                                          "aux_loss_alpha",
-                                          "ep_size",
-                                          "moe_router_topk_scaling_factor",
-                                          "hidden_dropout",
-                                          "hidden_dropout_prob",
-                                          "attention_dropout",
-                                          "attention_probs_dropout_prob",
-                                          "resid_pdrop",
-                                          "embd_pdrop",
-                                          "attn_pdrop",
-                                          "expert_capacity",
-                                          "moe_router_num_expert_groups",
-                                          "use_parallel_residual",
-                                          "parallel_attn",
-                                          "apply_residual_connection_post_layernorm",
-                                          "do_layer_norm_before",
-                                          "norm_head",
-                                          "post_layer_norm",
-                                          "first_k_dense_replace",
-                                          "postnorm",
-                                          "mlp_bias",
-                                          "partial_rotary_factor",
-                                          "rotary_dim",
-                                          "rotary_pct",
-                                          "num_experts_per_tok",
-                                          "router_jitter_noise",
-                                          "input_jitter_noise",
-                                          "moe_router_enable_expert_bias",
-                                          "mamba_conv_bias",
-                                          "mamba_proj_bias",
-                                          "mamba_rms_norm",
-                                          "use_conv_bias",
-                                          "mamba_norm_before_gate",
-                                          "mamba_chunk_size",
-                                          "mamba_hidden_act",
-                                          "mamba_ssm_cache_dtype",
-                                          "mamba_ssm_dtype",
-                                          "ssm_dtype",
-                                          "chunk_size",
-                                          "use_mamba_kernels",
-                                          "rescale_prenorm_residual",
-                                          "residual_in_fp32",
-                                          "lm_head_bias",
-                                          "lm_head_multiplier",
-                                          "query_pre_attn_scalar",
-                                          "attn_logit_softcapping",
-                                          "layer_norm_bias",
-                                          "head_type",
-                                          "mlp_type",
-                                          "norm_type",
-                                          "attn_type",
-                                          "mla_use_nope",
-                                          "moe_router_pre_softmax",
-                                          "router_layer_norm",
-                                          "full_attn_layers",
-                                          "add_swa_attention_sink_bias",
-                                          "qk_norm_type",
-                                          "add_full_attention_sink_bias",
-                                          "no_rope_layer_interval",
-                                          "no_rope_layers",
-                                          "layer_types",
-                                          "qk_layernorm",
-                                          "layernorm_num_groups",
-                                          "moe_dtype",
-                                          "moe_router_use_sigmoid",
-                                          "share_embeddings",
-                                          "interleaved_sliding_window",
-                                          "router_num_group",
-                                          "num_heads",
-                                          "qk_head_dim",
-                                          "index_n_heads",
-                                          "moe_layer_use_mod",
-                                          "logits_to_keep",
-                                          "num_logits_to_keep",
-                                          "use_routing_bias",
-                                          "layer_group_size",
-                                          "layer_scale",
-                                          "layernorm_bias",
-                                          "moe_shared_expert_overlap",
-                                          "attention_head_type",
-                                          "hidden_act",
-                                          "time_step_rank",
-                                          "dense_attention_every_n_layers",
-                                          "max_window_layers",
-                                          "moe_aux_loss_coeff",
-                                          "moe_z_loss_coeff",
-                                          "attn_head_dim",
-                                          "tie_encoder_decoder",
-                                          "encoder_no_repeat_ngram_size",
-                                          "global_attn_every_n_layers_comment",
-                                          "attn_implementation",
-                                          "_attn_implementation",
-                                          "moe_router_score_function",
-                                          "enable_moe_block",
-                                          "head_dtype"};
-
-bool MayChangeLayers(std::string_view key) {
-  if (std::ranges::find(kHarmless, key) != std::end(kHarmless)) return false;
-  return std::ranges::any_of(kStructureWords,
-                             [&](std::string_view word) { return key.find(word) != key.npos; });
-}
-
-// Rejects active keys that may change the layers and that nobody has read.
-void RejectUnread(ConfigReader& config, const ModelSpec& model) {
-  for (const Unsupported& one : kUnsupported) {
-    if (!config.Has(one.key) || !IsActive(config.config()[one.key], model)) continue;
-    config.Reject(one.key,
-                  fmt::format("it means {}, which is not modelled; {}", one.what, kOwnFormat));
-    config.Ignore(one.key);
-  }
-  for (const auto& [key, value] : config.config().items()) {
-    if (config.read().contains(key) || !IsActive(value, model) || !MayChangeLayers(key)) continue;
-    if (value.is_object() || value.is_string()) continue;
-    const bool is_unsupported =
-        std::ranges::any_of(kUnsupported, [&](const Unsupported& one) { return key == one.key; });
-    if (is_unsupported) continue;
-    config.Reject(key.c_str(),
-                  fmt::format("the meaning of this key is not known, and it may change "
-                              "the layers; {}",
-                              kOwnFormat));
-  }
-}
-
 // What the file says about parts and forms that training does not use.
 void AddNotes(const Json& config, const std::string& path, std::string_view model_type,
               ImportedModel& out) {
@@ -474,35 +262,40 @@ void AddNotes(const Json& config, const std::string& path, std::string_view mode
   }
 }
 
-// The configuration of the mamba_ssm package has neither a type nor the usual keys.
-Json FromMambaPackage(const Json& config) {
+// Returns the configuration of the mamba_ssm package, which has neither a type nor the usual keys,
+// in the keys of transformers. Values that are no sizes stay as they are, to be rejected by their
+// reader.
+absl::StatusOr<Json> FromMambaPackage(const Json& config) {
   const Json ssm = config["ssm_cfg"].is_object() ? config["ssm_cfg"] : Json::object();
-  const auto size = [&](const Json& from, const char* key, int absent) {
+  const bool is_mamba2 = ssm.value("layer", Json()) == "Mamba2";
+  const Json attention = config.value("attn_layer_idx", Json::array());
+  const Json feed_forward = config.value("d_intermediate", Json(0));
+  if (!is_mamba2 || !attention.empty() || feed_forward != 0) {
+    return Refused("model.ssm_cfg",
+                   fmt::format("{}; only models whose layers are all Mamba2 are read, {}",
+                               ShownValue(config["ssm_cfg"]), kOwnFormat));
+  }
+  const auto size = [](const Json& from, const char* key, std::int64_t absent) {
     const auto found = from.find(key);
-    return found != from.end() && found->is_number_integer() ? found->get<int>() : absent;
+    const bool is_size = found != from.end() && found->is_number_integer() &&
+                         found->get<double>() > 0 && found->get<double>() < 1e8;
+    return is_size ? found->get<std::int64_t>() : absent;
   };
-  const int hidden = size(config, "d_model", 0);
-  const int head_dim = std::max(1, size(ssm, "headdim", 64));
-  const int unit = std::max(1, size(config, "pad_vocab_size_multiple", 1));
-  const int vocabulary = size(config, "vocab_size", 0);
-  return {{"model_type", "mamba2"},
-          {"hidden_size", hidden},
-          {"num_hidden_layers", size(config, "n_layer", 0)},
-          {"vocab_size", (vocabulary + unit - 1) / unit * unit},
-          {"tie_word_embeddings", config.value("tie_embeddings", true)},
-          {"num_heads", size(ssm, "expand", 2) * hidden / head_dim},
-          {"head_dim", head_dim},
-          {"n_groups", size(ssm, "ngroups", 1)},
-          {"state_size", size(ssm, "d_state", 128)},
-          {"conv_kernel", size(ssm, "d_conv", 4)}};
-}
-
-// Returns the first class that the file names, or "".
-std::string ArchitectureOf(const Json& config) {
-  const Json architectures = config.value("architectures", Json::array());
-  const bool has_one =
-      architectures.is_array() && !architectures.empty() && architectures.front().is_string();
-  return has_one ? architectures.front().get<std::string>() : "";
+  const std::int64_t hidden = size(config, "d_model", 0);
+  const std::int64_t head_dim = size(ssm, "headdim", 64);
+  const std::int64_t unit = size(config, "pad_vocab_size_multiple", 1);
+  const std::int64_t vocabulary = size(config, "vocab_size", 0);
+  const Json tied = config.value("tie_embeddings", Json(true));
+  return Json{{"model_type", "mamba2"},
+              {"hidden_size", hidden},
+              {"num_hidden_layers", config["n_layer"]},
+              {"vocab_size", (vocabulary + unit - 1) / unit * unit},
+              {"tie_word_embeddings", tied.is_null() ? Json(true) : tied},
+              {"num_heads", size(ssm, "expand", 2) * hidden / head_dim},
+              {"head_dim", head_dim},
+              {"n_groups", size(ssm, "ngroups", 1)},
+              {"state_size", size(ssm, "d_state", 128)},
+              {"conv_kernel", size(ssm, "d_conv", 4)}};
 }
 
 // Returns the model type that a class's name says: "deepseek_v3" for DeepseekV3ForCausalLM. It is
@@ -538,12 +331,18 @@ bool NeedsFfn(const ModelSpec& model) {
 
 absl::StatusOr<ImportedModel> Read(const Json& whole, std::string_view name) {
   const auto [text, path] = LanguagePart(whole);
-  const Json config = IsSizesOnly(*text) ? FromMambaPackage(*text) : WithOuterKeys(*text, whole);
+  Json config = WithOuterKeys(*text, whole);
+  if (IsSizesOnly(*text)) {
+    ASSIGN_OR_RETURN(config, FromMambaPackage(*text));
+  }
   std::string model_type = TextOf(config, "model_type");
-  const std::string architecture = ArchitectureOf(whole);
+  // A part's own class says more than that of the whole.
+  const bool has_own = model_type.empty() && !ArchitectureOf(config).empty();
+  const std::string architecture = ArchitectureOf(has_own ? config : whole);
   // The class that builds the model counts for more than the name of its configuration.
   if (const std::string built = TypeOfArchitecture(architecture);
-      path.empty() && !built.empty() && (model_type.empty() || !IsKnownFamily(model_type))) {
+      (path.empty() || has_own) && !built.empty() &&
+      (model_type.empty() || !IsKnownFamily(model_type))) {
     model_type = built;
   }
   if (model_type.empty() && architecture.empty() && !IsSizesOnly(*text)) {
@@ -575,7 +374,7 @@ bool LooksLikeHuggingFaceConfig(std::string_view json_text) {
   const Json config = Parsed(json_text);
   if (!config.is_object()) return false;
   return config.contains("model_type") || config.contains("architectures") || IsSizesOnly(config) ||
-         FindOtherFile(config) != nullptr;
+         !WhatOtherFile(config).empty();
 }
 
 absl::StatusOr<ImportedModel> ImportHuggingFaceConfig(std::string_view json_text,
@@ -586,8 +385,8 @@ absl::StatusOr<ImportedModel> ImportHuggingFaceConfig(std::string_view json_text
     return InvalidFields(
         {{.field = "model", .description = fmt::format("{}; must be a JSON object", given)}});
   }
-  if (const OtherFile* other = FindOtherFile(config); other != nullptr) {
-    return Refused("model", fmt::format("is {}", other->what));
+  if (const std::string_view what = WhatOtherFile(config); !what.empty()) {
+    return Refused("model", fmt::format("is {}", what));
   }
   if (const std::string why = WhyNoDecoder(config); !why.empty()) {
     return Refused(

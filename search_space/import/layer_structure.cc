@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "search_space/import/layer_runs.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
@@ -22,8 +23,6 @@ constexpr int kLlama4FullInterval = 4;
 
 constexpr Keys kExpertCounts = {"num_local_experts", "num_experts", "n_routed_experts",
                                 "moe_num_experts"};
-
-using Layers = std::vector<LayerKind>;
 
 // Calls `set` with each layer's entry of a list that must have one for each layer.
 template <typename Entry, typename Set>
@@ -44,12 +43,9 @@ void Where(Layers& layers, const Choose& choose, const Set& set) {
   }
 }
 
-void SetMixer(LayerKind& layer, TokenMixer mixer) { layer.mixer = mixer; }
-
-// ---- The parts.
-
 void ReadLatentAttention(ConfigReader& config, const Family& family, ModelSpec& model) {
   if (!config.Has("kv_lora_rank")) return;
+  config.Ignore("head_dim");
   MlaSpec mla;
   // Null projects queries directly (DeepSeek-V2-Lite); an absent key takes the class's rank.
   const bool states_rank = config.config().contains("q_lora_rank");
@@ -57,7 +53,8 @@ void ReadLatentAttention(ConfigReader& config, const Family& family, ModelSpec& 
   mla.kv_lora_rank = config.Size({"kv_lora_rank"});
   mla.qk_nope_head_dim = config.Size({"qk_nope_head_dim"});
   mla.qk_rope_head_dim = config.Size({"qk_rope_head_dim"});
-  mla.v_head_dim = config.Size({"v_head_dim"});
+  const int usual = model.hidden_size / std::max(1, model.attention_head_count);
+  mla.v_head_dim = config.Has("v_head_dim") ? config.Size({"v_head_dim"}) : usual;  // MiniCPM3
   if (config.Has("index_topk")) {
     mla.index_token_count = config.Size({"index_topk"});
     mla.index_head_count = config.Size({"index_n_heads"});
@@ -161,7 +158,9 @@ int SharedWidth(ConfigReader& config, const Family& family, int expert_size) {
 void ReadExperts(ConfigReader& config, const Family& family, ModelSpec& model) {
   const char* key = config.Find(kExpertCounts);
   const auto count = config.Integer(kExpertCounts);
-  if (config.Has("ffn_config")) {  // DBRX
+  const auto& file = config.config();
+  if (file.contains("ffn_config") && file["ffn_config"].is_object() &&
+      file["ffn_config"].contains("moe_num_experts")) {  // DBRX
     config.Object("ffn_config", [&](ConfigReader& own) {
       model.moe = MoeSpec{.expert_count = own.Size({"moe_num_experts"}),
                           .experts_per_token = own.Size({"moe_top_k"}),
@@ -178,7 +177,7 @@ void ReadExperts(ConfigReader& config, const Family& family, ModelSpec& model) {
   }
   MoeSpec moe = {.expert_count = *count};
   moe.experts_per_token = config.Size({"num_experts_per_tok", "num_experts_per_token", "moe_topk",
-                                       "moe_top_k", "moe_k", "top_k_experts"});
+                                       "moe_top_k", "moe_k", "top_k_experts", "experts_per_token"});
   moe.expert_ffn_hidden_size =
       config.Size({"moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size"});
   moe.shared_expert_ffn_hidden_size = SharedWidth(config, family, moe.expert_ffn_hidden_size);
@@ -186,9 +185,7 @@ void ReadExperts(ConfigReader& config, const Family& family, ModelSpec& model) {
   model.moe = moe;
 }
 
-// ---- Which layers have them.
-
-// What files call a mixer. Returns false for a word that is not one.
+// Sets the mixer that files call by this word. Returns false for a word that is not one.
 bool SetByWord(std::string_view word, int window, LayerKind& layer) {
   layer.sliding_window = 0;
   if (word == "full_attention" || word == "attention") return true;
@@ -197,9 +194,14 @@ bool SetByWord(std::string_view word, int window, LayerKind& layer) {
     layer.is_chunked = word == "chunked_attention";
     return true;
   }
-  if (word == "linear_attention") return SetMixer(layer, TokenMixer::kLinearAttention), true;
-  if (word == "mamba" || word == "mamba2") return SetMixer(layer, TokenMixer::kStateSpace), true;
-  return false;
+  if (word == "linear_attention") {
+    layer.mixer = TokenMixer::kLinearAttention;
+  } else if (word == "mamba" || word == "mamba2") {
+    layer.mixer = TokenMixer::kStateSpace;
+  } else {
+    return false;
+  }
+  return true;
 }
 
 // Nemotron-H: M a state space, * attention, - a feed-forward, E experts, each a layer of its own.
@@ -357,7 +359,8 @@ std::vector<int> NumbersIn(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(','), text.size());
     int number = -1;
-    std::from_chars(text.data(), text.data() + end, number);
+    const std::size_t begin = std::min(text.find_first_not_of(' '), end);
+    std::from_chars(text.data() + begin, text.data() + end, number);
     numbers.push_back(number);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -372,8 +375,8 @@ void ReadRouting(ConfigReader& config, const Family& family, std::vector<bool>& 
       if (!has_experts(i)) is_routed[static_cast<std::size_t>(i)] = false;
     }
   };
-  const int first =
-      config.Integer({"first_k_dense_replace"}).value_or(family.first_dense_layer_count);
+  const int first = config.Integer({"first_k_dense_replace", "num_dense_layers"})
+                        .value_or(family.first_dense_layer_count);
   if (first > count) {
     config.Reject("first_k_dense_replace", fmt::format("must be <= the {} layers", count));
   }
@@ -398,7 +401,11 @@ void ReadRouting(ConfigReader& config, const Family& family, std::vector<bool>& 
     keep([&](int i) { return i % period == offset; });
   }
   const int start = config.Integer({"moe_layer_start_index"}).value_or(0);
-  const int end = config.Integer({"moe_layer_end_index"}).value_or(count - 1);
+  const auto& last = config.config().value("moe_layer_end_index", nlohmann::json(-1));
+  const bool has_last = last != -1;  // -1 is the last layer
+  if (!has_last) config.Ignore("moe_layer_end_index");
+  const int end =
+      has_last ? config.Integer({"moe_layer_end_index"}).value_or(count - 1) : count - 1;
   const int interval = std::max(1, config.Integer({"moe_layer_interval"}).value_or(1));
   keep([&](int i) { return i >= start && i <= end && (i + 1) % interval == 0; });
   if (const auto listed = config.Text({"moe_layers_enum"}); listed.has_value()) {
@@ -417,57 +424,12 @@ void ReadFeedForwards(ConfigReader& config, const Family& family, const ModelSpe
       if (is_routed[i]) layers[i].feed_forward = FeedForwardKind::kExperts;
     }
   } else {
-    // A dense model of a family with experts states these all the same.
+    // A dense model states these all the same.
     for (const char* key : {"decoder_sparse_step", "mlp_only_layers", "expert_layer_period",
                             "expert_layer_offset", "moe_layer_freq", "first_k_dense_replace"}) {
       config.Ignore(key);
     }
   }
-}
-
-// Returns the shortest runs that repeat to all layers.
-std::vector<LayerRun> ShortestRuns(const Layers& layers) {
-  std::size_t period = 1;
-  for (; period < layers.size(); ++period) {
-    if (layers.size() % period != 0) continue;
-    bool repeats = true;
-    for (std::size_t i = period; repeats && i < layers.size(); ++i) {
-      repeats = layers[i] == layers[i - period];
-    }
-    if (repeats) break;
-  }
-  std::vector<LayerRun> runs;
-  for (std::size_t i = 0; i < period && i < layers.size(); ++i) {
-    if (!runs.empty() && runs.back().kind == layers[i]) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({.count = 1, .kind = layers[i]});
-    }
-  }
-  return runs;
-}
-
-// Puts the layers into the model, in the short form if there is one: attention in every layer, and
-// experts behind dense layers.
-void SetLayers(const Layers& layers, ModelSpec& model) {
-  const auto is_experts = [](const LayerKind& layer) {
-    return layer.feed_forward == FeedForwardKind::kExperts;
-  };
-  const auto first = std::ranges::find_if(layers, is_experts);
-  const bool is_leading = std::all_of(first, layers.end(), is_experts);
-  const bool has_all = !model.moe.has_value() || first != layers.end();
-  const auto is_plain = [&](LayerKind layer) {
-    layer.feed_forward = FeedForwardKind::kDense;
-    return layer == LayerKind{.sliding_window = layers.front().sliding_window};
-  };
-  if (is_leading && has_all && std::ranges::all_of(layers, is_plain)) {
-    model.sliding_window = layers.front().sliding_window;
-    if (model.moe.has_value()) {
-      model.moe->first_dense_layer_count = static_cast<int>(first - layers.begin());
-    }
-    return;
-  }
-  model.layers = ShortestRuns(layers);
 }
 
 }  // namespace

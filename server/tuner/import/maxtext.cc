@@ -38,7 +38,7 @@ constexpr std::pair<std::string_view, std::optional<AttentionKernel>> kAttention
 // Returns the devices of an axis: those inside a fabric by those across. -1 stands for the rest.
 class Mesh {
  public:
-  Mesh(SettingReader& settings, const ReaderContext& context) : settings_(settings) {
+  Mesh(SettingReader& settings, const ReaderContext& context) {
     long long product = 1;
     for (const char* name : kNames) {
       for (const char* scope : {"ici", "dcn"}) {
@@ -83,7 +83,6 @@ class Mesh {
       "data",          "pipeline", "fsdp",   "fsdp_transpose",   "context",
       "tensor",        "sequence", "expert", "tensor_transpose", "tensor_sequence",
       "autoregressive"};
-  SettingReader& settings_;
   std::vector<std::pair<std::string, int>> sizes_;
   std::string rest_key_;
   int rest_ = 1;
