@@ -20,17 +20,34 @@ if(MESHWRIGHT_NODE)
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
   string(REPLACE "v" "" node_version "${node_version}")
 endif()
-if(NOT MESHWRIGHT_NPM OR node_version VERSION_LESS 18)
+if(NOT MESHWRIGHT_NPM OR node_version VERSION_LESS 18.20)
   if(MESHWRIGHT_WEB STREQUAL "ON")
-    message(FATAL_ERROR "MESHWRIGHT_WEB is ON, and there is no npm with Node 18 or newer "
+    message(FATAL_ERROR "MESHWRIGHT_WEB is ON, and there is no npm with Node 18.20 or newer "
                         "(scripts/setup.sh installs them)")
   endif()
-  message(STATUS "No npm with Node 18 or newer: the dashboard's pages are left out")
+  message(STATUS "No npm with Node 18.20 or newer: the dashboard's pages are left out")
   return()
 endif()
 
-set(MESHWRIGHT_HAS_WEB ON CACHE INTERNAL "The programs of this build have the pages")
 set(web ${PROJECT_SOURCE_DIR}/web)
+# The packages lie beside their list, where every build of this tree finds them.
+set(installed ${web}/node_modules/.package-lock.json)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${web}/package-lock.json)
+if(${web}/package-lock.json IS_NEWER_THAN ${installed})
+  message(STATUS "npm ci (web)")
+  execute_process(COMMAND ${MESHWRIGHT_NPM} ci --no-audit --no-fund --ignore-scripts --loglevel=error
+                  WORKING_DIRECTORY ${web} RESULT_VARIABLE failed)
+  if(failed AND MESHWRIGHT_WEB STREQUAL "ON")
+    message(FATAL_ERROR "MESHWRIGHT_WEB is ON, and npm cannot install the packages of web/")
+  elseif(failed)
+    message(WARNING "npm cannot install the packages of web/: the dashboard's pages are left out")
+    set(MESHWRIGHT_WEB_FILES "")
+    return()
+  endif()
+  file(TOUCH ${installed})
+endif()
+
+set(MESHWRIGHT_HAS_WEB ON CACHE INTERNAL "The programs of this build have the pages")
 set(packed ${PROJECT_BINARY_DIR}/web)
 include(${web}/sources.cmake)
 list(TRANSFORM MESHWRIGHT_WEB_SOURCES PREPEND ${web}/)
@@ -39,15 +56,6 @@ foreach(name index.html favicon.svg index.js index.css engine.js)
 endforeach()
 file(GLOB schema CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/proto/meshwright/v1/*.proto)
 
-set(installed ${web}/node_modules/.package-lock.json)
-add_custom_command(
-  OUTPUT ${installed}
-  COMMAND ${MESHWRIGHT_NPM} ci --no-audit --no-fund --ignore-scripts --loglevel=error
-  COMMAND ${CMAKE_COMMAND} -E touch ${installed}
-  DEPENDS ${web}/package.json ${web}/package-lock.json
-  WORKING_DIRECTORY ${web}
-  COMMENT "npm ci (web)"
-  VERBATIM)
 add_custom_command(
   OUTPUT ${MESHWRIGHT_WEB_FILES}
   COMMAND ${CMAKE_COMMAND} -E env MESHWRIGHT_WEB_OUT=${packed}/pages ${MESHWRIGHT_NPM} run --silent

@@ -13,13 +13,16 @@ scripts/setup.sh --test
 scripts/build.sh "$preset"
 
 # ctest would start its fixtures once per round. These are the clusters of the tests with the label.
-clusters=(engine jobs limits trials)
+clusters=(engine jobs limits trials devices)
 slurm_down() {
   local cluster
   for cluster in "${clusters[@]}"; do scripts/slurm_down.sh "build/$preset/slurm/$cluster"; done
 }
 slurm_down
-for cluster in "${clusters[@]}"; do scripts/slurm_up.sh "build/$preset/slurm/$cluster" >/dev/null; done
+for cluster in "${clusters[@]}"; do
+  read -ra shape <<<"$([[ $cluster != devices ]] || echo "5 2 gpu:h100:8 2")"
+  scripts/slurm_up.sh "build/$preset/slurm/$cluster" "${shape[@]}" >/dev/null
+done
 stress --cpu "$(nproc)" >/dev/null &
 load=$!
 trap 'kill "$load" 2>/dev/null || true; slurm_down' EXIT

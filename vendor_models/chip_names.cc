@@ -52,7 +52,7 @@ std::optional<PartialName> SplitPartialName(std::string_view name) {
   }
   std::string_view device = lower;
   std::string reason;
-  if (device.ends_with(kShared)) {
+  while (device.ends_with(kShared)) {
     device.remove_suffix(kShared.size());
     reason = "shared by several pods";
   }

@@ -113,7 +113,7 @@ int ShowMeasurement(const std::string& id, const GlobalFlags& flags) {
 int Show(const HistoryOptions& options, const GlobalFlags& flags) {
   const std::string& id = options.id;
   if (IsDigestWith("m-", id)) return ShowMeasurement(id, flags);
-  if (!IsDigestWith("calibration-", id)) return ShowStudy(id, flags);
+  if (!IsDigestWith("calibration-", id)) return ShowStoredStudy(id, flags);
   return Print(Ask(
                    flags, [&](Client& client) { return client.GetCalibration(id); },
                    [&](const HistoryQueries& history) { return GetCalibration(history, id); }),

@@ -291,7 +291,7 @@ absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& id, const Globa
   return client.GetStudy(id);
 }
 
-int ShowStudy(const std::string& id, const GlobalFlags& flags) {
+int ShowStoredStudy(const std::string& id, const GlobalFlags& flags) {
   StudyOptions options;
   options.id = id;
   return Show(options, flags);

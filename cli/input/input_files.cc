@@ -276,7 +276,7 @@ Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest({.from = flags.from,
                                                    .model = flags.model,
                                                    .workload = flags.workload,
-                                                   .cluster = flags.cluster});
+                                                   .cluster = {.source = flags.cluster}});
   Parsed<v1::EvaluateCase> out = {.violations = std::move(asked.violations),
                                   .notes = std::move(asked.notes)};
   v1::TuneRequest& request = asked.message;

@@ -34,11 +34,10 @@ constexpr OtherFile kOtherFiles[] = {
 constexpr std::string_view kOtherHeads[] = {
     "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM",
     "ForImageClassification",    "ForSpeechSeq2Seq",       "ForPreTraining"};
-constexpr std::string_view kEncoders[] = {"bert",        "roberta", "xlm-roberta", "albert",
-                                          "distilbert",  "electra", "deberta",     "deberta-v2",
-                                          "modernbert",  "mpnet",   "nomic_bert",  "vit",
-                                          "clip",        "whisper", "t5",          "mt5",
-                                          "bart",        "mbart",   "pegasus"};
+constexpr std::string_view kEncoders[] = {
+    "bert",       "roberta",    "xlm-roberta", "albert",     "distilbert", "electra", "deberta",
+    "deberta-v2", "modernbert", "mpnet",       "nomic_bert", "vit",        "clip",    "whisper",
+    "t5",         "mt5",        "bart",        "mbart",      "pegasus"};
 
 }  // namespace
 
@@ -51,8 +50,8 @@ std::string_view WhatOtherFile(const nlohmann::json& config) {
 
 std::string ArchitectureOf(const nlohmann::json& config) {
   const auto found = config.find("architectures");
-  const bool has_one = found != config.end() && found->is_array() && !found->empty() &&
-                       found->front().is_string();
+  const bool has_one =
+      found != config.end() && found->is_array() && !found->empty() && found->front().is_string();
   return has_one ? found->front().get<std::string>() : "";
 }
 
@@ -65,9 +64,9 @@ std::string WhyNoDecoder(const nlohmann::json& config) {
   const auto ends = [&](std::string_view head) { return name.ends_with(head); };
   if (std::ranges::any_of(kOtherHeads, ends)) return name + ", which has no language-model head";
   const auto type = config.find("model_type");
-  const bool is_encoder = type != config.end() && type->is_string() &&
-                          std::ranges::find(kEncoders, type->get_ref<const std::string&>()) !=
-                              std::end(kEncoders);
+  const bool is_encoder =
+      type != config.end() && type->is_string() &&
+      std::ranges::find(kEncoders, type->get_ref<const std::string&>()) != std::end(kEncoders);
   return is_encoder ? "of the type " + type->get<std::string>() + ", an encoder" : "";
 }
 

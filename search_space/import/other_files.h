@@ -6,8 +6,8 @@
 
 namespace meshwright {
 
-// Returns what a file from beside a model's weights is that is not its configuration, and which file
-// is wanted; "" if it may be a configuration.
+// Returns what a file from beside a model's weights is that is not its configuration, and which
+// file is wanted; "" if it may be a configuration.
 std::string_view WhatOtherFile(const nlohmann::json& config);
 
 // Returns why a configuration is not of a decoder-only language model: "a model with an encoder and

@@ -182,7 +182,7 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
     http::async_write_header(stream_, *serializer,
                              [self = shared_from_this(), message, serializer,
                               open = answer.open_events](error_code error, std::size_t /*size*/) {
-                               if (error) return self->Close();
+                               if (error || self->is_closed_) return self->Close();
                                self->is_open_ = true;
                                self->WaitForEnd();
                                self->Beat();
@@ -218,7 +218,6 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
     if (is_closed_ || is_sending_ || !is_open_) return;
     {
       const std::lock_guard lock(mutex_);
-      if (is_too_slow_) queue_.clear();
       sent_.clear();
       // Many small events, as of a replay, go out in one write.
       while (!queue_.empty() && sent_.size() < kWriteBytes) {
@@ -332,7 +331,7 @@ struct HttpServer::State {
 
   void Accept() {
     acceptor.async_accept(asio::make_strand(loop), [this](error_code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
+      if (error == asio::error::operation_aborted || !acceptor.is_open()) return;
       if (!error) Serve(std::move(socket));
       Accept();
     });

@@ -83,7 +83,7 @@ TEST_F(InputFilesTest, LaunchScriptFillsTheQuestion) {
       ReadTuneRequest({.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
                        .model = Write("m.json", R"({"vocab_size": 50304})"),
                        .workload = Write("w.json", R"({"sequence_length": 4096})"),
-                       .cluster = Write("c.json", kCluster)});
+                       .cluster = {.source = Write("c.json", kCluster)}});
   EXPECT_THAT(parsed.violations, IsEmpty());
   const v1::TuneRequest& request = parsed.message;
   EXPECT_EQ(request.model().name(), "run");
@@ -100,18 +100,18 @@ TEST_F(InputFilesTest, LaunchScriptFillsTheQuestion) {
 TEST_F(InputFilesTest, LaunchScriptAndModelMustAgree) {
   const auto parsed = ReadTuneRequest({.from = {.path = Write("run.sh", kScript)},
                                        .model = Write("m.json", R"({"layer_count": 40})"),
-                                       .cluster = Write("c.json", "{}")});
+                                       .cluster = {.source = Write("c.json", "{}")}});
   EXPECT_THAT(parsed.violations,
               ElementsAre(FieldViolation{"model.layer_count", "40 in --model and 32 in run.sh"}));
 }
 
 TEST_F(InputFilesTest, LaunchScriptWithoutItsVocabulary) {
   const auto parsed = ReadTuneRequest(
-      {.from = {.path = Write("run.sh", kScript)}, .cluster = Write("c.json", "{}")});
+      {.from = {.path = Write("run.sh", kScript)}, .cluster = {.source = Write("c.json", "{}")}});
   EXPECT_THAT(parsed.violations,
               ElementsAre(Field(&FieldViolation::description, HasSubstr("vocab_size"))));
   const auto other = ReadTuneRequest(
-      {.from = {.path = folder_.File("absent.sh")}, .cluster = Write("c.json", "{}")});
+      {.from = {.path = folder_.File("absent.sh")}, .cluster = {.source = Write("c.json", "{}")}});
   EXPECT_THAT(other.violations, ElementsAre(Field(&FieldViolation::field, "from")));
 }
 
@@ -120,7 +120,7 @@ TEST_F(InputFilesTest, BaselineIsALaunchFile) {
   const auto parsed =
       ReadTuneRequest({.model = Write("m.json", R"({"layer_count": 32, "hidden_size": 4096})"),
                        .workload = Write("w.json", R"({"global_batch_size": 64})"),
-                       .cluster = Write("c.json", kCluster),
+                       .cluster = {.source = Write("c.json", kCluster)},
                        .baseline = Write("ds.json", R"({"train_micro_batch_size_per_gpu": 2,
                                         "zero_optimization": {"stage": 3}})")});
   EXPECT_THAT(parsed.violations, IsEmpty());
