@@ -3,6 +3,7 @@
 #include "estimator/layer/layer_program.h"
 #include "estimator/terms/kernel.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 

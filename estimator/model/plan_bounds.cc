@@ -19,6 +19,7 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/framework_profile.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 
 namespace meshwright {

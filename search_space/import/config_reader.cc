@@ -1,8 +1,8 @@
 #include "search_space/import/config_reader.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "search_space/base/shown_value.h"

@@ -167,7 +167,9 @@ constexpr LibraryRule kLibraries[] = {
     // its time.
     {.prefix = "absl/container/flat_hash_map.h", .folders = "estimator/", .is_quoted = true},
     // The stages of a plan are made a million times a second.
-    {.prefix = "absl/container/inlined_vector.h", .folders = "estimator/model", .is_quoted = true},
+    {.prefix = "absl/container/inlined_vector.h",
+     .folders = "estimator/layer estimator/model",
+     .is_quoted = true},
     {.prefix = "absl/", .folders = "", .reason = "only absl/status is used", .is_quoted = true},
     {.prefix = "nlohmann/json_fwd.hpp", .folders = kJson},  // declarations only
     {.prefix = "nlohmann/", .folders = kJson, .sources_only = true},

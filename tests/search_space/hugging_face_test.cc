@@ -465,17 +465,6 @@ const BadCase kBad[] = {
 
 INSTANTIATE_TEST_SUITE_P(All, ImportErrorTest, testing::ValuesIn(kBad), kCaseName);
 
-// Python writes what JSON does not have.
-TEST(ImportTest, ReadsWhatPythonWrites) {
-  const auto imported = ImportHuggingFaceConfig(
-      R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4,
-          "num_attention_heads": 8, "vocab_size": 100, "num_key_value_heads": 2, "initializer_range":
-          NaN, "time_step_limit": [0.0, Infinity], "low": -Infinity, "name": "NaN \" Infinity"})",
-      "m");
-  ASSERT_TRUE(imported.ok()) << imported.status();
-  EXPECT_EQ(imported->model, Expected());
-}
-
 TEST(ImportTest, NotesWhatItLeavesOut) {
   const auto notes = [](const Json& config) {
     return ImportHuggingFaceConfig(config.dump(), "m").value().notes;
@@ -497,15 +486,6 @@ TEST(ImportTest, NotesWhatItLeavesOut) {
                      {"state_size", 32},
                      {"conv_kernel", 4}}),
               testing::ElementsAre(testing::HasSubstr("no measured run")));
-}
-
-TEST(LooksLikeHuggingFaceConfigTest, NeedsAFamily) {
-  EXPECT_TRUE(LooksLikeHuggingFaceConfig(R"({"model_type": "bloom"})"));
-  EXPECT_TRUE(LooksLikeHuggingFaceConfig(R"({"architectures": []})"));
-  EXPECT_FALSE(LooksLikeHuggingFaceConfig(R"({"name": "llama-13b", "layer_count": 40})"));
-  EXPECT_FALSE(LooksLikeHuggingFaceConfig(R"(["model_type"])"));
-  EXPECT_FALSE(LooksLikeHuggingFaceConfig("model_type"));
-  EXPECT_FALSE(LooksLikeHuggingFaceConfig(""));
 }
 
 }  // namespace

@@ -97,5 +97,26 @@ TEST(PublishedModelsTest, AreReadWithTheirParameters) {
   EXPECT_EQ(accepted, rows.size() - Refused().size());
 }
 
+// Python writes what JSON does not have.
+TEST(PythonsJsonTest, IsRead) {
+  const auto imported = ImportHuggingFaceConfig(
+      R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4,
+          "num_attention_heads": 8, "vocab_size": 100, "num_key_value_heads": 2, "initializer_range":
+          NaN, "time_step_limit": [0.0, Infinity], "low": -Infinity, "name": "NaN \" Infinity"})",
+      "m");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->model.hidden_size, 64);
+  EXPECT_EQ(imported->model.kv_head_count, 2);
+}
+
+TEST(LooksLikeHuggingFaceConfigTest, NeedsAFamily) {
+  EXPECT_TRUE(LooksLikeHuggingFaceConfig(R"({"model_type": "bloom"})"));
+  EXPECT_TRUE(LooksLikeHuggingFaceConfig(R"({"architectures": []})"));
+  EXPECT_FALSE(LooksLikeHuggingFaceConfig(R"({"name": "llama-13b", "layer_count": 40})"));
+  EXPECT_FALSE(LooksLikeHuggingFaceConfig(R"(["model_type"])"));
+  EXPECT_FALSE(LooksLikeHuggingFaceConfig("model_type"));
+  EXPECT_FALSE(LooksLikeHuggingFaceConfig(""));
+}
+
 }  // namespace
 }  // namespace meshwright

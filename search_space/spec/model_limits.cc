@@ -1,5 +1,3 @@
-#include "search_space/spec/model.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "search_space/spec/layer_list.h"
 #include "search_space/spec/layer_parameters.h"
 #include "search_space/spec/limits.h"
+#include "search_space/spec/model.h"
 
 namespace meshwright {
 namespace {
