@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/layer_list.h"
 #include "search_space/spec/layer_parameters.h"
