@@ -23,7 +23,7 @@ tracked() {
   if in_repository; then
     repository ls-files -- "$@"
   else # an unpacked archive
-    find . -path ./build -prune -o \( -false "${names[@]}" \) -printf '%P\n'
+    find . \( -path ./build -o -path ./web/node_modules \) -prune -o \( -false "${names[@]}" \) -printf '%P\n'
   fi | while IFS= read -r file; do [[ ! -f $file ]] || printf '%s\n' "$file"; done
 }
 

@@ -9,5 +9,6 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     fileParallelism: false,
+    expect: { poll: { timeout: 30_000 } }, // two busy cores
   },
 });
