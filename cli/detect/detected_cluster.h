@@ -17,7 +17,7 @@ struct DetectedCluster {
   std::vector<std::string> notes = {};  // what was found, and what was left out; whole sentences
 };
 
-// What the user has stated beside the place to look at. It stands in for what a tool does not say.
+// The facts that the user has stated beside the place to look at. Tools need not say these.
 struct StatedFacts {
   bool has_chip = false;
   bool has_device_count = false;

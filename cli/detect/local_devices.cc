@@ -81,7 +81,7 @@ std::vector<Tool> Tools() {
           {{"lspci", "-mm"}, ParseText<ParseLspci>}};
 }
 
-// What the tools have said.
+// The devices that the tools have named.
 struct Findings {
   std::string tool = {};  // that found the devices
   std::vector<LocalDevice> devices = {};

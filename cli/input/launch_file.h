@@ -16,7 +16,7 @@ struct LaunchFileFlags {
   std::vector<std::string> variables = {};  // values of its variables: "NNODES=16"
 };
 
-// What a question states beside the file. What it states wins over the file.
+// The parts of a question that are stated beside the file. They win over the file.
 struct StatedBeside {
   std::optional<v1::Model> model = {};
   v1::Workload workload = {};
@@ -24,7 +24,7 @@ struct StatedBeside {
   std::string framework = {};  // empty: what the file shows
 };
 
-// What the file says, with what is stated beside it.
+// The question that the file asks, completed by the parts that are stated beside it.
 struct LaunchQuestion {
   v1::Model model = {};
   v1::Workload workload = {};

@@ -7,8 +7,8 @@
 
 namespace meshwright {
 
-// What a family's class in transformers does that its files do not state, or the values that it
-// takes for keys that a file omits.
+// The facts of a family's class in transformers that its files do not state, and the values that
+// the class takes for keys that a file omits.
 struct Family {
   std::string_view model_types;  // words of model_type
   NormKind norm = NormKind::kRmsnorm;

@@ -239,7 +239,7 @@ void ReadSizes(ConfigReader& config, const Family& family, ImportedModel& out) {
           .value_or(0);
 }
 
-// What the file says about parts and forms that training does not use.
+// Adds notes about parts and forms of the model that training does not use.
 void AddNotes(const Json& config, const std::string& path, std::string_view model_type,
               ImportedModel& out) {
   if (!path.empty()) {

@@ -13,7 +13,7 @@ namespace meshwright {
 
 enum class MlpKind { kGelu, kSwiglu, kGeglu };
 enum class NormKind { kLayernorm, kRmsnorm };
-// What mixes the tokens of a layer.
+// The part of a layer that mixes its tokens.
 enum class TokenMixer {
   kAttention,
   kLinearAttention,

@@ -39,7 +39,7 @@ using beast::error_code;
 
 class Session;
 
-// What the connections of a server share.
+// The state that the connections of a server share.
 struct Shared {
   HttpOptions options = {};
   HttpHandler handler = {};
