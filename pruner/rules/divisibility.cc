@@ -32,6 +32,38 @@ std::optional<Rejection> CheckTensor(const ModelSpec& model, int t) {
   return std::nullopt;
 }
 
+// Checks the heads of scans, and the sizes that single layers have of their own; 0 is the model's.
+std::optional<Rejection> CheckLayers(const ModelSpec& model, int t) {
+  if (model.state_space.has_value() && model.state_space->head_count % t != 0) {
+    return Reject("tensor_parallel does not divide the heads of the state space", t,
+                  model.state_space->head_count);
+  }
+  if (model.linear_attention.has_value()) {
+    for (const int heads :
+         {model.linear_attention->key_head_count, model.linear_attention->value_head_count}) {
+      if (heads % t != 0) {
+        return Reject("tensor_parallel does not divide the heads of linear attention", t, heads);
+      }
+    }
+  }
+  for (const LayerRun& run : model.layers) {
+    const LayerKind& kind = run.kind;
+    if (kind.attention_head_count % t != 0) {
+      return Reject("tensor_parallel does not divide the attention heads of a layer", t,
+                    kind.attention_head_count);
+    }
+    if (kind.kv_head_count > 0 && kind.kv_head_count % t != 0 && t % kind.kv_head_count != 0) {
+      return Reject("tensor_parallel and the key-value heads of a layer do not divide one another",
+                    t, kind.kv_head_count);
+    }
+    if (kind.ffn_hidden_size % t != 0) {
+      return Reject("tensor_parallel does not divide the feed-forward width of a layer", t,
+                    kind.ffn_hidden_size);
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Rejection> CheckContext(const EstimatorProblem& problem, const ParallelPlan& plan) {
   const int c = plan.context_parallel;
   if (c == 1) return std::nullopt;
@@ -98,7 +130,8 @@ std::optional<Rejection> CheckDivisibility(const PruneContext& context, const Pa
                                            int depth) {
   const EstimatorProblem& problem = context.problem;
   if (JustSet(Dimension::kTensorParallel, depth)) {
-    return CheckTensor(problem.model, plan.tensor_parallel);
+    if (auto rejection = CheckTensor(problem.model, plan.tensor_parallel)) return rejection;
+    return CheckLayers(problem.model, plan.tensor_parallel);
   }
   if (JustSet(Dimension::kContextParallel, depth)) return CheckContext(problem, plan);
   if (JustSet(Dimension::kContextParallelKind, depth)) return CheckHeads(problem, plan);

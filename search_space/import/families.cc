@@ -126,7 +126,7 @@ constexpr Family kFamilies[] = {
      .norm = NormKind::kLayernorm,
      .mlp = MlpKind::kGelu,
      .tied_embeddings = true},
-    {.model_types = "falcon_h1"},
+    {.model_types = "falcon_h1", .mixes_both = true},
     {.model_types = "internlm internlm2"},
     {.model_types = "jamba", .has_experts = true},
     {.model_types = "olmo2", .qk_norm = true},

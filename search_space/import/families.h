@@ -19,6 +19,7 @@ struct Family {
   bool qk_norm = false;
   bool output_gate = false;
   bool post_norms = false;
+  bool mixes_both = false;       // attention and a state space side by side in every layer
   int kv_head_count = 0;         // 0: as many as heads
   int head_dim = 0;              // 0: hidden size / heads
   int attention_head_count = 0;  // 0: must be stated

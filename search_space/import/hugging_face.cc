@@ -205,7 +205,10 @@ void ReadSizes(ConfigReader& config, const Family& family, ImportedModel& out) {
   ModelSpec& model = out.model;
   model.layer_count = config.Size({"num_hidden_layers", "n_layer", "num_layers", "n_layers"});
   model.hidden_size = config.Size({"hidden_size", "n_embd", "d_model", "n_embed"});
-  model.norm = family.norm;
+  // An unknown type has the norm whose epsilon its file states.
+  const bool is_layernorm = family.model_types.empty() && !config.Has("rms_norm_eps") &&
+                            config.Find({"layer_norm_eps", "layer_norm_epsilon"}) != nullptr;
+  model.norm = is_layernorm ? NormKind::kLayernorm : family.norm;
   const bool has_heads = config.Find({"num_attention_heads", "n_head", "n_heads"}) != nullptr;
   const bool is_state_space = config.Has("state_size") && config.Has("conv_kernel");
   if (has_heads || !is_state_space) {
@@ -239,6 +242,20 @@ void ReadSizes(ConfigReader& config, const Family& family, ImportedModel& out) {
           .value_or(0);
 }
 
+// Adds notes about what a file of an unknown type leaves open.
+void AddAssumptions(const Json& config, const std::string& path, ImportedModel& out) {
+  if (!path.empty()) return;  // the part's keys are not these
+  if (!config.contains("hidden_act") && !config.contains("hidden_activation")) {
+    out.notes.emplace_back(
+        "the file states no activation; a feed-forward with a SiLU gate was read");
+  }
+  if (!config.contains("tie_word_embeddings")) {
+    out.notes.emplace_back(
+        "the file does not say if embedding and output layer share a matrix; they were counted "
+        "apart");
+  }
+}
+
 // Adds notes about parts and forms of the model that training does not use.
 void AddNotes(const Json& config, const std::string& path, std::string_view model_type,
               ImportedModel& out) {
@@ -254,6 +271,7 @@ void AddNotes(const Json& config, const std::string& path, std::string_view mode
     out.notes.push_back(
         fmt::format("the model type {} is not known; its keys were read as they are usually meant",
                     model_type));
+    AddAssumptions(config, path, out);
   }
   if (HasUnconfirmedLayers(out.model)) {
     out.notes.emplace_back(
@@ -320,15 +338,6 @@ Json WithOuterKeys(const Json& text, const Json& whole) {
   return config;
 }
 
-bool NeedsFfn(const ModelSpec& model) {
-  if (model.layers.empty()) {
-    return !model.moe.has_value() || model.moe->first_dense_layer_count > 0;
-  }
-  return std::ranges::any_of(model.layers, [](const LayerRun& run) {
-    return run.kind.feed_forward == FeedForwardKind::kDense;
-  });
-}
-
 absl::StatusOr<ImportedModel> Read(const Json& whole, std::string_view name) {
   const auto [text, path] = LanguagePart(whole);
   Json config = WithOuterKeys(*text, whole);
@@ -356,7 +365,7 @@ absl::StatusOr<ImportedModel> Read(const Json& whole, std::string_view name) {
   const Family& family = FamilyOf(model_type);
   ReadSizes(reader, family, out);
   ReadLayers(reader, family, out.model);
-  if (NeedsFfn(out.model)) {
+  if (NeedsFfnSize(out.model)) {
     out.model.ffn_hidden_size = ReadFfnSize(reader, family, out.model);
   }
   reader.Ignore("intermediate_size");  // files state it even if no layer has it

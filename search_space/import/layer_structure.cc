@@ -54,8 +54,7 @@ void ReadLatentAttention(ConfigReader& config, const Family& family, ModelSpec& 
   mla.kv_lora_rank = config.Size({"kv_lora_rank"});
   mla.qk_nope_head_dim = config.Size({"qk_nope_head_dim"});
   mla.qk_rope_head_dim = config.Size({"qk_rope_head_dim"});
-  const int usual = model.hidden_size / std::max(1, model.attention_head_count);
-  mla.v_head_dim = config.Has("v_head_dim") ? config.Size({"v_head_dim"}) : usual;  // MiniCPM3
+  mla.v_head_dim = config.Size({"v_head_dim"});
   if (config.Has("index_topk")) {
     mla.index_token_count = config.Size({"index_topk"});
     mla.index_head_count = config.Size({"index_n_heads"});
@@ -450,7 +449,7 @@ void ReadLayers(ConfigReader& config, const Family& family, ModelSpec& model) {
     // A layer's heads are those of its state space, which tensor parallelism divides.
     model.attention_head_count = model.kv_head_count = model.state_space->head_count;
     model.head_dim = model.state_space->head_dim;
-  } else if (family.model_types == "falcon_h1") {
+  } else if (family.mixes_both) {
     for (LayerKind& layer : layers) layer.mixer = TokenMixer::kAttentionAndStateSpace;
   } else {
     ReadMixers(config, family, model, layers);

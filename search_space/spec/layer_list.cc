@@ -60,6 +60,15 @@ std::vector<LayerRun> RunsOf(const ModelSpec& model) {
   return runs;
 }
 
+bool NeedsFfnSize(const ModelSpec& model) {
+  if (model.layers.empty()) {
+    return !model.moe.has_value() || model.moe->first_dense_layer_count > 0;
+  }
+  return std::ranges::any_of(model.layers, [](const LayerRun& run) {
+    return run.kind.feed_forward == FeedForwardKind::kDense && run.kind.ffn_hidden_size == 0;
+  });
+}
+
 bool HasUnconfirmedLayers(const ModelSpec& model) {
   const bool is_indexed = model.mla.has_value() && model.mla->index_head_count > 0;
   return is_indexed || std::ranges::any_of(model.layers, [](const LayerRun& run) {

@@ -39,6 +39,9 @@ class LayerList {
   bool is_in_order_ = true;
 };
 
+// Returns true if a layer has a dense feed-forward whose width it does not state itself.
+bool NeedsFfnSize(const ModelSpec& model);
+
 // Returns true if some layers are priced by forms that no measured run has confirmed: linear
 // attention, state spaces, and sparse attention behind an indexer.
 bool HasUnconfirmedLayers(const ModelSpec& model);

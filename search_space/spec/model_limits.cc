@@ -170,16 +170,6 @@ void CheckAttention(const ModelSpec& model, LimitChecker& check) {
   check.Range("head_dim", model.head_dim, 1, kMaxHeads);
 }
 
-// Returns true if a layer has a dense feed-forward whose size it does not state itself.
-bool NeedsFfnSize(const ModelSpec& model) {
-  if (model.layers.empty()) {
-    return !model.moe.has_value() || model.moe->first_dense_layer_count > 0;
-  }
-  return std::ranges::any_of(model.layers, [](const LayerRun& run) {
-    return run.kind.feed_forward == FeedForwardKind::kDense && run.kind.ffn_hidden_size == 0;
-  });
-}
-
 }  // namespace
 
 std::vector<FieldViolation> Validate(const ModelSpec& model, std::string_view prefix) {

@@ -1,6 +1,7 @@
 #include "server/http/http_server.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/bind_executor.hpp>
@@ -18,6 +19,7 @@
 #include <boost/beast/http/write.hpp>
 #include <charconv>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -128,11 +130,22 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
     is_head_ = message.method() == http::verb::head;
     keeps_alive_ = message.keep_alive();
     version_ = message.version();
-    HttpAnswer answer = shared_.handler(ToRequest(message));
+    HttpAnswer answer = AnswerTo(ToRequest(message));
     if (answer.open_events && !is_head_) {
       Stream(answer);
     } else {
       Send(std::move(answer.response));
+    }
+  }
+
+  // An exception of the handler fails the one request, not the server.
+  HttpAnswer AnswerTo(const HttpRequest& request) const {
+    try {
+      return shared_.handler(request);
+    } catch (const std::exception& e) {
+      spdlog::error("event=http_request_failed what=\"{}\"", e.what());
+      return {
+          .response = {.status = 500, .content_type = "text/plain", .body = "internal error\n"}};
     }
   }
 
@@ -324,9 +337,21 @@ struct HttpServer::State {
     address = fmt::format("{}:{}", host, acceptor.local_endpoint().port());
     Accept();
     for (int i = 0; i < shared.options.thread_count; ++i) {
-      threads.emplace_back([this] { loop.run(); });
+      threads.emplace_back([this] { RunLoop(); });
     }
     return absl::OkStatus();
+  }
+
+  // Runs the loop to its end, also past an exception, which ends the connection that it came from.
+  void RunLoop() {
+    while (!loop.stopped()) {
+      try {
+        loop.run();
+        return;
+      } catch (const std::exception& e) {
+        spdlog::error("event=http_connection_failed what=\"{}\"", e.what());
+      }
+    }
   }
 
   void Accept() {

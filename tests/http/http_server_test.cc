@@ -12,6 +12,7 @@
 #include <boost/asio/write.hpp>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -115,6 +116,21 @@ TEST(HttpServerTest, HeadAndNotModifiedHaveNoBody) {
   const std::string unchanged = other.ReadAll();
   EXPECT_THAT(unchanged, StartsWith("HTTP/1.1 304"));
   EXPECT_THAT(unchanged, testing::EndsWith("\r\n\r\n"));
+}
+
+// The request that fails the handler fails alone.
+TEST(HttpServerTest, AnExceptionEndsOneRequest) {
+  const auto server = Serve([](const HttpRequest& request) {
+    if (request.path == "/bad") throw std::runtime_error("no luck");
+    return Echo(request);
+  });
+  Connection connection(server->address());
+  connection.Get("/bad");
+  const std::string failed = connection.ReadAnswer();
+  EXPECT_THAT(failed, StartsWith("HTTP/1.1 500"));
+  EXPECT_THAT(failed, Not(HasSubstr("no luck")));
+  connection.Get("/good");
+  EXPECT_THAT(connection.ReadAnswer(), HasSubstr("GET /good"));
 }
 
 TEST(HttpServerTest, WhatIsTooLargeOrNotHttpIsRefused) {

@@ -181,8 +181,8 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "seccomp.h", .folders = "server/plugins/host", .sources_only = true},
     {.prefix = "curl/", .folders = "server/launchers/kubernetes", .sources_only = true},
     {.prefix = "spdlog/",
-     .folders = "server/tuner/ server/engine server/launchers/ server/plugins/ server/rpc/ server "
-                "cli/",
+     .folders = "server/tuner/ server/engine server/launchers/ server/plugins/ server/rpc/ "
+                "server/http server cli/",
      .sources_only = true},
     {.prefix = "CLI/", .folders = "server cli/"},
     {.prefix = "boost/", .folders = "server/process server/http", .sources_only = true},

@@ -475,7 +475,9 @@ TEST(ImportTest, NotesWhatItLeavesOut) {
   EXPECT_THAT(notes(With(Decoder("llama"), {{"quantization_config", {{"bits", 4}}}})),
               testing::ElementsAre(testing::HasSubstr("quantized weights")));
   EXPECT_THAT(notes(Decoder("newest")),
-              testing::ElementsAre(testing::HasSubstr("newest is not known")));
+              testing::ElementsAre(testing::HasSubstr("newest is not known"),
+                                   testing::HasSubstr("no activation"),
+                                   testing::HasSubstr("share a matrix")));
   EXPECT_THAT(notes({{"model_type", "mamba2"},
                      {"hidden_size", 64},
                      {"num_hidden_layers", 4},

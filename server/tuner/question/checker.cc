@@ -137,6 +137,26 @@ class PlanChecker {
     }
   }
 
+  // Checks the heads of scans and of layers that have heads of their own.
+  void CheckLayerHeads(const std::string& at, int t) {
+    const auto divides = [&](std::string_view what, int heads) {
+      if (heads % t != 0) Add(at + "tensor_parallel", "{}; must divide the {} {}", t, heads, what);
+    };
+    const ModelSpec& model = problem_.model;
+    if (model.state_space.has_value()) {
+      divides("heads of the state space", model.state_space->head_count);
+    }
+    if (model.linear_attention.has_value()) {
+      divides("key heads of linear attention", model.linear_attention->key_head_count);
+      divides("value heads of linear attention", model.linear_attention->value_head_count);
+    }
+    for (const LayerRun& run : model.layers) {
+      divides("attention heads of a layer", run.kind.attention_head_count);
+      const int kv_heads = run.kind.kv_head_count;
+      if (kv_heads > 0 && t % kv_heads != 0) divides("key-value heads of a layer", kv_heads);
+    }
+  }
+
   // Checks the heads and the sequence of one stage. `at` is "" or "stages[i].".
   void CheckDegrees(const std::string& at, int t, int c) {
     const ModelSpec& model = problem_.model;
@@ -147,6 +167,7 @@ class PlanChecker {
       Add(at + "tensor_parallel", "{}; must divide the {} key-value heads or be a multiple", t,
           model.kv_head_count);
     }
+    CheckLayerHeads(at, t);
     if (at.empty() && plan_.sequence_parallel && t == 1) {
       Add("sequence_parallel", "true; needs tensor_parallel > 1");
     }
