@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ sys.path.insert(0, str(WORKLOADS))
 
 import train_step
 from measure import cgroup
+import train.case
 from train import launcher
 from train.case import check_case, read_case
 from train.exit_codes import ExitCode
@@ -268,6 +270,9 @@ class RefusalTest(unittest.TestCase):
         ("plan.stages", {}, {}, {"stages": [{"pool": "a"}]}, 1),
         ("plan.recompute.modules", {}, {},
          {"recompute": {"granularity": "selective", "modules": ["mlp"]}}, 1),
+        ("model.qk_norm", {"qk_norm": True}, {}, {}, 1),
+        ("model.layers", {"layers": [{"count": 2, "mixer": "state_space"}]}, {}, {}, 1),
+        ("model.rotary_base", {"rotary_base": 0}, {}, {}, 1),
         ("plan.tensor_paralel", {}, {}, {"tensor_paralel": 2}, 2),
         ("plan.tensor_parallel", {}, {}, {"tensor_parallel": 4}, 4),  # with 2 key-value heads
         ("plan.sequence_parallel", {}, {}, {"sequence_parallel": True}, 1),
@@ -299,6 +304,16 @@ class RefusalTest(unittest.TestCase):
             with self.subTest(field=field, plan=plan):
                 document = {"model": {**MODEL, **model}, "workload": {**WORKLOAD, **workload}, "plan": plan}
                 self.assertEqual(self.refused(document, ranks), [field])
+
+    def test_it_knows_every_field_of_a_question(self):
+        schema = (pathlib.Path(__file__).parents[2] / "proto/meshwright/v1/problem.proto").read_text()
+        tables = {"Model": train.case.MODEL, "Moe": train.case.MOE, "Workload": train.case.WORKLOAD,
+                  "Overlap": train.case.OVERLAP, "Plan": train.case.PLAN,
+                  "RecomputePlan": train.case.RECOMPUTE}
+        for message, table in tables.items():
+            body = re.search(rf"^message {message} {{$(.*?)^}}$", schema, re.DOTALL | re.MULTILINE)[1]
+            fields = re.findall(r"^ +(?:optional|repeated) [\w.]+ (\w+) = ", body, re.MULTILINE)
+            self.assertEqual(set(fields), set(table), message)
 
     def test_the_cluster_must_have_as_many_devices_as_ranks(self):
         cluster = {"pools": [{"chip": "any", "node_count": 2, "devices_per_node": 8}]}

@@ -7,8 +7,8 @@ was asked is listed by `departures` and shown in the environment line.
 import json
 import types
 
-from .fields import (REQUIRED, InvalidCase, anything, counts, only, ratio, read_fields, text, truth,
-                     whole, word)
+from .fields import (REQUIRED, InvalidCase, anything, counts, only, positive, ratio, read_fields, text,
+                     truth, whole, word)
 
 MODEL = {
     "name": (text, ""), "layer_count": (whole(), REQUIRED), "hidden_size": (whole(), REQUIRED),
@@ -16,7 +16,11 @@ MODEL = {
     "kv_head_count": (whole(), None), "head_dim": (whole(2), None), "vocab_size": (whole(2), REQUIRED),
     "mlp": (word("gelu", "swiglu", "geglu"), "swiglu"), "norm": (word("layernorm", "rmsnorm"), "rmsnorm"),
     "tied_embeddings": (truth, False), "moe": (anything, None), "mla": (only(None), None),
-    "sliding_window": (only(0), 0), "mtp_layer_count": (only(0), 0)}
+    "sliding_window": (only(0), 0), "mtp_layer_count": (only(0), 0),
+    "linear_attention": (only(None), None), "state_space": (only(None), None), "layers": (only([]), []),
+    "qkv_bias": (only(False), False), "qk_norm": (only(False), False),
+    "attention_output_gate": (only(False), False), "post_norms": (only(False), False),
+    "position_count": (only(0), 0), "rotary_base": (positive, 10000.0), "norm_epsilon": (positive, 1e-5)}
 MOE = {
     "expert_count": (whole(), REQUIRED), "experts_per_token": (whole(), REQUIRED),
     "expert_ffn_hidden_size": (whole(), REQUIRED), "shared_expert_ffn_hidden_size": (whole(0), 0),

@@ -60,6 +60,11 @@ def ratio(value):
     return None if is_number and 0 <= value <= 1 else f"is {value!r}; must be 0 to 1"
 
 
+def positive(value):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return None if is_number and 0 < value < float("inf") else f"is {value!r}; must be above 0"
+
+
 def counts(value):
     if isinstance(value, list) and all(whole(0)(one) is None for one in value):
         return None

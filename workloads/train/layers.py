@@ -25,11 +25,11 @@ def leave(x, setting):
     return comm.scatter_sum(x, group) if setting.plan.sequence_parallel else comm.reduce(x, group)
 
 
-def norm(x, scale, bias):
+def norm(x, scale, bias, epsilon=1e-5):
     wide = x.float()
     if bias is not None:
-        return F.layer_norm(wide, wide.shape[-1:], scale.float(), bias.float(), 1e-5).to(x.dtype)
-    wide = wide * (wide.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+        return F.layer_norm(wide, wide.shape[-1:], scale.float(), bias.float(), epsilon).to(x.dtype)
+    wide = wide * (wide.square().mean(-1, keepdim=True) + epsilon).rsqrt()
     return (wide * scale.float()).to(x.dtype)
 
 
@@ -114,7 +114,8 @@ class Layer(Block):
         return x + self.feed_forward(self.norm(x, "ffn.norm"))
 
     def norm(self, x, name):
-        return norm(x, self[f"{name}.scale"], self[f"{name}.bias"])
+        epsilon = self.setting.model.norm_epsilon
+        return norm(x, self[f"{name}.scale"], self[f"{name}.bias"], epsilon)
 
     def attention(self, x, selective):
         setting = self.setting
@@ -161,7 +162,8 @@ class Head(Block):
 
     def forward(self, x, batch, selective):
         table = self["table"] if self.shared_table is None else self.shared_table.tensor
-        x = enter(norm(x, self["norm.scale"], self["norm.bias"]), self.setting)
+        scale, bias = self["norm.scale"], self["norm.bias"]
+        x = enter(norm(x, scale, bias, self.setting.model.norm_epsilon), self.setting)
         losses = cross_entropy(F.linear(x, table), batch.labels, self.setting.model.vocab_size,
                                self.setting.groups["tensor"])
         return losses.sum() / self.setting.tokens_a_step

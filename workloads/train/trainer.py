@@ -119,5 +119,5 @@ def _angles(setting):
     """Returns rotary angles [tokens of this rank, half a head] (Su et al. 2021, arXiv
     2104.09864)."""
     half = setting.model.head_dim // 2
-    speeds = 10000.0 ** (-torch.arange(half, device=setting.device) / half)
+    speeds = setting.model.rotary_base ** (-torch.arange(half, device=setting.device) / half)
     return setting.positions[:, None] * speeds
