@@ -55,8 +55,8 @@ int ReadStage(SettingReader& settings, const ReaderContext& context, PlanRequest
 void ReadFsdp(SettingReader& settings, const ReaderContext& context, ImportedJob& job) {
   PlanRequest& plan = job.plan;
   plan.zero_stage = ReadStage(settings, context, plan);
-  plan.tensor_parallel = settings.Int(Parallel("tp_size")).value_or(1);
-  plan.context_parallel = settings.Int(Parallel("cp_size")).value_or(1);
+  plan.tensor_parallel = settings.Degree(Parallel("tp_size"));
+  plan.context_parallel = settings.Degree(Parallel("cp_size"));
   const auto kind =
       settings.Choice<ContextParallelKind>(Parallel("cp_comm_strategy"), kContextWords);
   plan.context_parallel_kind = kind.value_or(

@@ -73,14 +73,14 @@ void ReadZero(SettingReader& settings, ImportedJob& job) {
 }
 
 void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
-  const auto autotp = settings.Int("tensor_parallel.autotp_size");
-  const auto inference = settings.Int("tensor_parallel.tp.tp_size");
-  plan.tensor_parallel = autotp.value_or(inference.value_or(1));
-  plan.context_parallel = settings.Int("sequence_parallel_size").value_or(1);
+  const int autotp = settings.Degree("tensor_parallel.autotp_size");
+  const int inference = settings.Degree("tensor_parallel.tp.tp_size");
+  plan.tensor_parallel = autotp > 1 ? autotp : inference;
+  plan.context_parallel = settings.Degree("sequence_parallel_size");
   plan.context_parallel_kind =
       *plan.context_parallel > 1 ? ContextParallelKind::kUlysses : ContextParallelKind::kRing;
   settings.Text("pipeline.partition_method");
-  plan.pipeline_parallel = settings.Int("pipeline.stages").value_or(1);
+  plan.pipeline_parallel = settings.Degree("pipeline.stages");
   const int interval = settings.Int("pipeline.activation_checkpoint_interval").value_or(0);
   plan.recompute = interval > 0 ? EveryLayer() : RecomputePlan{};
   if (interval > 1) {

@@ -35,6 +35,8 @@ constexpr std::pair<std::string_view, std::optional<AttentionKernel>> kAttention
     {"cudnn_flash_te", AttentionKernel::kCudnn},
     {"cudnn_flash_jax", AttentionKernel::kCudnn}};
 
+constexpr int kMaxDevices = 1'000'000;
+
 // Returns the devices of an axis: those inside a fabric by those across. -1 stands for the rest.
 class Mesh {
  public:
@@ -46,7 +48,11 @@ class Mesh {
         const int size = settings.Int(key).value_or(1);
         if (size == -1) rest_key_ = key;
         sizes_.emplace_back(key, size);
-        product *= size > 0 ? size : 1;
+        if (size < -1 || size == 0 || size > kMaxDevices) {
+          settings.Refuse(key,
+                          fmt::format("{}; must be -1, or between 1 and {}", size, kMaxDevices));
+        }
+        product = std::min<long long>(product * std::clamp(size, 1, kMaxDevices), kMaxDevices);
       }
     }
     const bool has_rest = !rest_key_.empty();

@@ -47,6 +47,7 @@ class Layout {
         if (error != std::errc() || times < 0) return std::nullopt;
         at_ = static_cast<std::size_t>(end - text_.data());
       }
+      if (unit.empty()) continue;
       for (int i = 0; i < times && letters.size() < kMaxLength; ++i) letters += unit;
     }
     return letters;

@@ -38,9 +38,9 @@ constexpr std::string_view kDegrees =
     "tensor-model-parallel-size x pipeline-model-parallel-size x context-parallel-size";
 
 void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
-  plan.tensor_parallel = settings.Int("tensor-model-parallel-size").value_or(1);
-  plan.pipeline_parallel = settings.Int("pipeline-model-parallel-size").value_or(1);
-  plan.context_parallel = settings.Int("context-parallel-size").value_or(1);
+  plan.tensor_parallel = settings.Degree("tensor-model-parallel-size");
+  plan.pipeline_parallel = settings.Degree("pipeline-model-parallel-size");
+  plan.context_parallel = settings.Degree("context-parallel-size");
   // validate_args switches it off if there is nothing to split.
   plan.sequence_parallel = settings.Switch("sequence-parallel") && plan.tensor_parallel > 1;
   const auto kind = settings.Choice<ContextParallelKind>("cp-comm-type", kContextWords);
@@ -63,8 +63,10 @@ void ReadExperts(SettingReader& settings, const ReaderContext& context, const Im
                  PlanRequest& plan) {
   const ModelSpec* model = ModelOf(context, job);
   const bool has_experts = model != nullptr && model->moe.has_value();
-  const int experts = settings.Int("expert-model-parallel-size").value_or(1);
-  const int tensor = settings.Int("expert-tensor-parallel-size").value_or(*plan.tensor_parallel);
+  const int experts = settings.Degree("expert-model-parallel-size");
+  const bool states_tensor = settings.Has("expert-tensor-parallel-size");
+  const int stated_tensor = settings.Degree("expert-tensor-parallel-size");
+  const int tensor = states_tensor ? stated_tensor : *plan.tensor_parallel;
   const bool extends = settings.Switch("moe-tp-extend-ep");
   if (!has_experts) {
     if (experts > 1) {

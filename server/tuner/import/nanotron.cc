@@ -76,10 +76,10 @@ void ReadWorkload(SettingReader& settings, WorkloadRequest& workload) {
 }
 
 void ReadParallelism(SettingReader& settings, PlanRequest& plan, WorkloadRequest& workload) {
-  plan.tensor_parallel = settings.Int("parallelism.tp").value_or(1);
-  plan.pipeline_parallel = settings.Int("parallelism.pp").value_or(1);
+  plan.tensor_parallel = settings.Degree("parallelism.tp");
+  plan.pipeline_parallel = settings.Degree("parallelism.pp");
   plan.data_parallel = settings.Int("parallelism.dp").value_or(1);
-  plan.context_parallel = settings.Int("parallelism.context_parallel_size").value_or(1);
+  plan.context_parallel = settings.Degree("parallelism.context_parallel_size");
   const auto mode = settings.Choice<bool>("parallelism.tp_mode", kModeWords);
   plan.sequence_parallel = mode.value_or(false) && *plan.tensor_parallel > 1;
   const auto engine = settings.Choice<Schedule>("parallelism.pp_engine", kEngineWords);

@@ -95,7 +95,7 @@ void NoteOtherOptions(SettingReader& settings) {
 void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
   // -1 stands for 1.
   const auto degree = [&settings](std::string_view key) {
-    return std::max(1, settings.Int(key).value_or(1));
+    return settings.Degree(key, /*unset=*/-1);
   };
   plan.tensor_parallel = degree("tensor_parallel_degree");
   plan.sequence_parallel =

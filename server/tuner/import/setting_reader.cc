@@ -13,6 +13,8 @@
 namespace meshwright {
 namespace {
 
+constexpr int kMaxDegree = 40'000;
+
 template <typename T>
 std::optional<T> Parsed(std::string_view text) {
   T value{};
@@ -110,6 +112,14 @@ std::optional<int> SettingReader::Int(std::string_view key) {
   const auto value = ParsedInt(setting->value);
   if (!value.has_value()) Refuse(key, setting->value + "; must be a whole number");
   return value;
+}
+
+int SettingReader::Degree(std::string_view key, std::optional<int> unset) {
+  const std::optional<int> stated = Int(key);
+  if (!stated.has_value() || stated == unset) return 1;
+  if (*stated >= 1 && *stated <= kMaxDegree) return *stated;
+  Refuse(key, fmt::format("{}; must be between 1 and {}", *stated, kMaxDegree));
+  return 1;
 }
 
 std::optional<double> SettingReader::Number(std::string_view key) {

@@ -46,6 +46,9 @@ class SettingReader {
   // Each takes the value of a key and returns nullopt if it is not stated, null or wrong. The last
   // of several settings with the same key counts, as for argparse.
   std::optional<int> Int(std::string_view key);
+  // Takes a degree of parallelism, from 1 to 40,000, so that the product of two is an int; 1 if it
+  // is not stated, is `unset`, or is wrong.
+  int Degree(std::string_view key, std::optional<int> unset = std::nullopt);
   std::optional<double> Number(std::string_view key);
   std::optional<bool> Bool(std::string_view key);
   std::optional<std::string> Text(std::string_view key);

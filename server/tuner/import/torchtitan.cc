@@ -40,7 +40,7 @@ constexpr std::pair<std::string_view, Optimizer> kOptimizerWords[] = {{"AdamW", 
 std::string Parallel(std::string_view name) { return fmt::format("parallelism.{}", name); }
 
 int Degree(SettingReader& settings, std::string_view name) {
-  return settings.Int(Parallel(name)).value_or(1);
+  return settings.Degree(Parallel(name));
 }
 
 // Converters switch fp8 on; its recipe stands in a section whose name changed over the versions.
@@ -149,7 +149,7 @@ std::vector<int> PartLayers(SettingReader& settings, const ModelSpec* model, int
   // (generate_llm_fqn_per_model_part).
   const int counted = model->layer_count + less_first + less_last;
   const int count = (counted + *per_part - 1) / *per_part;
-  if (count % stages != 0) {
+  if (count < 1 || count % stages != 0) {
     settings.Refuse(Parallel("pipeline_parallel_layers_per_stage"),
                     fmt::format("{}; gives {} parts, which must be a multiple of {} stages",
                                 *per_part, count, stages));

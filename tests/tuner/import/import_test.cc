@@ -1,5 +1,6 @@
 #include "server/tuner/import/import.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -169,6 +170,42 @@ TEST(ImportTest, BrokenFilesSayWhere) {
   EXPECT_THAT(Message(Import("a.json", "{\"a\": }")), HasSubstr("parse error"));
 }
 
+// Degrees are divided by and multiplied with each other.
+TEST(ImportTest, DegreesHaveLimits) {
+  for (const char* degree : {"0", "-1", "2000000000"}) {
+    EXPECT_THAT(Message(Import("args.txt", fmt::format("{}--tensor-model-parallel-size {} ",
+                                                       kArguments, degree))),
+                HasSubstr(fmt::format(
+                    "tensor-model-parallel-size = {}; must be between 1 and 40000", degree)));
+  }
+  EXPECT_THAT(Message(Import("run.yaml",
+                             "base_emb_dim: 8\nper_device_batch_size: 1\n"
+                             "ici_tensor_parallelism: 0\n")),
+              HasSubstr("ici_tensor_parallelism = 0; must be -1, or between 1 and 1000000"));
+}
+
+TEST(ImportTest, HostileFilesAreRefused) {
+  const auto deep = [](const std::string& unit) {
+    std::string text;
+    for (int i = 0; i < 100'000; ++i) text += unit;
+    return text;
+  };
+  EXPECT_THAT(Message(Import("a.json", "{\"a\": " + deep("["))), HasSubstr("a.json"));
+  EXPECT_THAT(Message(Import("a.json", deep("{\"a\": ") + "1" + deep("}"))),
+              HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(Message(Import("a.toml", "a = " + deep("["))),
+              HasSubstr("at most 64 lists and tables in each other"));
+  EXPECT_THAT(Message(Import("a.toml", "a = " + deep("{a = "))),
+              HasSubstr("at most 64 lists and tables in each other"));
+  EXPECT_THAT(Message(Import("a.toml", "a = [\"\xff\"]")), HasSubstr("known"));
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    bomb += fmt::format("a{0}: &a{0} [", i);
+    for (int j = 0; j < 10; ++j) bomb += fmt::format("*a{}{}", i - 1, j < 9 ? ", " : "]\n");
+  }
+  EXPECT_THAT(Message(Import("a.yaml", bomb)), HasSubstr("must be a mapping of named keys"));
+}
+
 TEST(ImportTest, OwnJsonIsNone) {
   EXPECT_TRUE(LooksLikeOwnJson(R"({"tensor_parallel": 2})"));
   EXPECT_FALSE(LooksLikeOwnJson(R"({"zero_optimization": {}})"));
@@ -181,7 +218,8 @@ TEST(LayoutLayersTest, Parts) {
   EXPECT_EQ(LayoutLayers("Ett|(tt|)*2L"), (std::vector<int>{2, 2, 2, 0}));
   EXPECT_EQ(LayoutLayers("Ex|L"), std::nullopt);
   EXPECT_EQ(LayoutLayers("(t"), std::nullopt);
+  EXPECT_EQ(LayoutLayers("E()*2000000000t|L"), (std::vector<int>{1, 0}));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -21,7 +21,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr char kFolder[] = MESHWRIGHT_SOURCE_DIR "/tests/data/launch_scripts/";
 
@@ -363,5 +363,5 @@ TEST(LaunchScriptTest, MixedDevicesOfFlagScale) {
               testing::HasSubstr("from.enable-hetero = true; meshes of several kinds of devices"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -11,10 +11,12 @@
 #include "server/tuner/import/text/shell_variables.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 ShellScript Read(const std::string& text, const std::map<std::string, std::string>& stated = {}) {
   return ReadShellScript(text, "run.sh", stated, [](const std::string& path) {
@@ -128,6 +130,46 @@ TEST(ShellScriptTest, AnyPrefixIsRead) {
   for (std::size_t length = 0; length <= text.size(); ++length) Read(text.substr(0, length));
 }
 
+std::string Times(int count, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// A text that doubles with every line stops growing, and its uses stay marks.
+TEST(ShellScriptTest, GrowthIsBounded) {
+  const auto words = LastWords("A=12345678\n" + Times(60, "A=$A$A\n") + "run $A");
+  ASSERT_THAT(words, SizeIs(2));
+  EXPECT_LE(words[1].size(), 65U << 20U);
+  EXPECT_THAT(words[1], HasSubstr("$A"));
+}
+
+TEST(ShellScriptTest, NestingIsBounded) {
+  constexpr int kDeep = 50'000;
+  Read("run " + Times(kDeep, "${A:-") + Times(kDeep, "}"));
+  Read("run " + Times(kDeep, "\"$("));
+  Read("A=x\n" + Times(kDeep, "[ $A = x ] && ") + "run");
+  Read("if [ " + Times(kDeep, "! ") + "$A ]; then run; fi");
+  EXPECT_THAT(Read(Times(kDeep, "if [ 1 = 1 ]; then\n")).notes,
+              ElementsAre("run.sh line 257: nested deeper than 256 levels; the rest is not read"));
+}
+
+TEST(ShellScriptTest, SourcedTextIsBounded) {
+  const std::string text = Times(100, "source itself.sh\n");
+  const auto script = ReadShellScript(text, "run.sh", {}, [&text](const std::string& /*path*/) {
+    return absl::StatusOr<std::string>(text);
+  });
+  EXPECT_THAT(script.notes.back(), HasSubstr("more than 16777216 bytes with all that is sourced"));
+}
+
+// A pattern of many stars takes fnmatch a time that doubles with each.
+TEST(ShellScriptTest, PatternsOfManyStarsAreUndecided) {
+  const std::string stars = Times(30, "*a");
+  const auto script =
+      Read("A=" + Times(200, "a") + "\nif [[ $A == " + stars + "b ]]; then run; fi\n");
+  EXPECT_THAT(script.notes, SizeIs(1));
+}
+
 TEST(ShellArithmeticTest, WholeNumbers) {
   EXPECT_EQ(ShellArithmetic("2+3*4"), 14);
   EXPECT_EQ(ShellArithmetic(" (2+3) * -4 "), -20);
@@ -137,5 +179,5 @@ TEST(ShellArithmeticTest, WholeNumbers) {
   EXPECT_EQ(ShellArithmetic("999999999999*999999999999"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

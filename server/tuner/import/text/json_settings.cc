@@ -11,6 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kMaxJsonDepth = 64;
+
 void Flatten(const Json& object, const std::string& prefix, std::vector<Setting>& settings) {
   for (const auto& [key, value] : object.items()) {
     const std::string path = prefix.empty() ? key : fmt::format("{}.{}", prefix, key);
@@ -32,7 +34,17 @@ absl::StatusOr<std::vector<Setting>> JsonSettings(std::string_view text, std::st
   std::vector<Setting> settings;
   try {
     // Comments are allowed, as in the files that people have.
-    const Json json = Json::parse(text.begin(), text.end(), nullptr, true, true);
+    bool is_deep = false;
+    const auto is_shallow = [&is_deep](int depth, Json::parse_event_t /*event*/, Json& /*part*/) {
+      is_deep = is_deep || depth > kMaxJsonDepth;
+      return depth <= kMaxJsonDepth;
+    };
+    const Json json = Json::parse(text.begin(), text.end(), is_shallow, true, true);
+    if (is_deep) {
+      return InvalidFields(
+          {{.field = std::string(file),
+            .description = fmt::format("nested deeper than {} levels", kMaxJsonDepth)}});
+    }
     if (!json.is_object()) {
       return InvalidFields({{.field = std::string(file), .description = "must be a JSON object"}});
     }

@@ -2,8 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <charconv>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +11,8 @@ namespace meshwright {
 namespace {
 
 using Truth = std::optional<bool>;
+
+constexpr int kMaxStars = 4;
 
 std::optional<long long> NumberOf(std::string_view text) {
   long long value = 0;
@@ -34,7 +36,7 @@ Truth CompareNumbers(std::string_view left, std::string_view name, std::string_v
 
 // Returns the truth of the words between the brackets, without && and ||.
 Truth Term(const std::vector<std::string>& words) {
-  if (!words.empty() && words.front() == "!") {
+  if (words.size() > 1 && words.front() == "!" && words[1] != "!") {
     const Truth inner = Term({words.begin() + 1, words.end()});
     return inner.has_value() ? Truth(!*inner) : std::nullopt;
   }
@@ -48,9 +50,11 @@ Truth Term(const std::vector<std::string>& words) {
   if (words.size() != 3) return std::nullopt;
   if (!UnresolvedIn(words[0]).empty() || !UnresolvedIn(words[2]).empty()) return std::nullopt;
   const std::string& name = words[1];
-  const bool is_equal = fnmatch(words[2].c_str(), words[0].c_str(), 0) == 0;
-  if (name == "=" || name == "==") return is_equal;
-  if (name == "!=") return !is_equal;
+  if (name == "=" || name == "==") return MatchesPattern(words[0], words[2]);
+  if (name == "!=") {
+    const Truth is_equal = MatchesPattern(words[0], words[2]);
+    return is_equal.has_value() ? Truth(!*is_equal) : std::nullopt;
+  }
   return CompareNumbers(words[0], name, words[2]);
 }
 
@@ -115,6 +119,11 @@ class Terms {
 };
 
 }  // namespace
+
+std::optional<bool> MatchesPattern(const std::string& text, const std::string& pattern) {
+  if (std::ranges::count(pattern, '*') > kMaxStars) return std::nullopt;
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
 
 std::optional<bool> ShellCondition(std::span<const ShellToken> tokens,
                                    const ShellVariables& variables) {

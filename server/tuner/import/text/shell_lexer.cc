@@ -9,6 +9,8 @@ namespace meshwright {
 namespace {
 
 constexpr std::string_view kEndsWord = " \t\r\n;&|()<>";
+constexpr int kMaxQuoteNesting =
+    64;  // of quotes and brackets; deeper ones are read as plain characters
 
 class ShellLexer {
  public:
@@ -185,6 +187,8 @@ class ShellLexer {
   }
 
   void ReadBracketed(std::string& word) {
+    if (nesting_ >= kMaxQuoteNesting) return;
+    ++nesting_;
     const char open = Peek();
     const char close = open == '(' ? ')' : '}';
     int depth = 0;
@@ -198,11 +202,13 @@ class ShellLexer {
       if (c == close) --depth;
       word += Next();
     } while (!IsAtEnd() && depth > 0);
+    --nesting_;
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
   int line_ = 1;
+  int nesting_ = 0;
   std::vector<ShellToken> tokens_;
   std::vector<std::pair<std::size_t, std::string>> awaited_;  // here-documents of this line
 };

@@ -1,7 +1,6 @@
 #include "server/tuner/import/text/shell_script.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <cctype>
@@ -18,6 +17,8 @@ namespace meshwright {
 namespace {
 
 constexpr int kMaxDepth = 16;  // of files that source each other, and of commands in texts
+constexpr int kMaxStatementNesting = 256;      // of conditions, and of commands that && or || joins
+constexpr std::size_t kMaxBytes = 16U << 20U;  // of the script and all that it sources
 
 // Returns the length of "NAME=" or "NAME+=" at the begin of a word; 0 if there is none.
 std::size_t AssignmentLength(std::string_view word) {
@@ -89,6 +90,12 @@ class ScriptReader {
   }
 
   void ReadText(std::string_view text, int depth, int line = 0) {
+    read_bytes_ += text.size();
+    if (read_bytes_ > kMaxBytes) {
+      Note(line, fmt::format("more than {} bytes with all that is sourced; the rest is not read",
+                             kMaxBytes));
+      return;
+    }
     Source source = {.tokens = LexShell(text), .depth = depth, .line = line};
     while (!source.IsAtEnd()) ReadStatement(source, true);
   }
@@ -113,6 +120,18 @@ class ScriptReader {
       ++source.at;
       return;
     }
+    if (nesting_ >= kMaxStatementNesting) {
+      Note(token.line,
+           fmt::format("nested deeper than {} levels; the rest is not read", kMaxStatementNesting));
+      source.at = source.tokens.size();
+      return;
+    }
+    ++nesting_;
+    ReadNested(source, is_active);
+    --nesting_;
+  }
+
+  void ReadNested(Source& source, bool is_active) {
     if (source.IsWord("if")) return ReadIf(source, is_active);
     if (source.IsWord("case")) return ReadCase(source, is_active);
     if (source.IsWord("for") || source.IsWord("while") || source.IsWord("until")) {
@@ -177,7 +196,7 @@ class ScriptReader {
     for (; !source.IsAtEnd() && !source.IsOperator(")") && !source.IsWord("esac"); ++source.at) {
       if (source.Peek().kind != ShellTokenKind::kWord) continue;
       const std::string pattern = variables_.Text(source.Peek().text);
-      matches = matches || fnmatch(pattern.c_str(), value.c_str(), 0) == 0;
+      matches = matches || MatchesPattern(value, pattern).value_or(false);
     }
     return matches;
   }
@@ -317,6 +336,8 @@ class ScriptReader {
 
   std::string file_;
   ShellVariables variables_;
+  std::size_t read_bytes_ = 0;
+  int nesting_ = 0;
   const OpenFile& open_file_;
   ShellScript script_;
 };

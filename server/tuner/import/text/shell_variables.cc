@@ -15,6 +15,10 @@ namespace {
 constexpr char kBegin = '\x01';
 constexpr char kEnd = '\x02';
 
+constexpr std::size_t kMaxExpandedBytes = 64U << 20U;
+constexpr std::size_t kBytesPerValue = 32;  // beside its text
+constexpr int kMaxDefaultNesting = 32;      // of words inside "${NAME:-...}"
+
 std::string Mark(std::string_view name) { return fmt::format("{}{}{}", kBegin, name, kEnd); }
 
 bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -26,8 +30,8 @@ bool IsBlankChar(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r
 // Expands one word from left to right.
 class WordExpander {
  public:
-  WordExpander(const ShellVariables& variables, std::string_view raw)
-      : variables_(variables), raw_(raw) {}
+  WordExpander(const ShellVariables& variables, std::string_view raw, int nesting = 0)
+      : variables_(variables), raw_(raw), nesting_(nesting) {}
 
   std::vector<std::string> Words() {
     while (at_ < raw_.size()) {
@@ -162,6 +166,13 @@ class WordExpander {
 
   // Returns the values of what begins at a $ or `, and goes behind it.
   std::vector<std::string> ExpandVariable() {
+    const std::size_t begin = at_;
+    std::vector<std::string> values = ValuesHere();
+    if (variables_.CanExpandTo(values)) return values;
+    return {Mark(raw_.substr(begin, at_ - begin))};
+  }
+
+  std::vector<std::string> ValuesHere() {
     if (raw_[at_] == '`') {
       const std::size_t end = std::min(raw_.size(), raw_.find('`', at_ + 1));
       const std::string_view command = raw_.substr(at_, end + 1 - at_);
@@ -209,11 +220,12 @@ class WordExpander {
         const bool has_braces = inside.substr(i, 2) == "${";
         const std::size_t end = has_braces ? std::min(inside.find('}', i), inside.size() - 1) + 1
                                            : NameEnd(inside, i + 1);
-        text += WordExpander(variables_, inside.substr(i, end - i)).Text(false);
+        text += Nested(inside.substr(i, end - i)).Text(false);
         i = end;
       } else if (is_name) {
         const std::size_t end = NameEnd(inside, i);
-        text += WordExpander(variables_, "$" + std::string(inside.substr(i, end - i))).Text(false);
+        const std::string name = "$" + std::string(inside.substr(i, end - i));
+        text += Nested(name).Text(false);
         i = end;
       } else {
         text += inside[i++];
@@ -232,6 +244,7 @@ class WordExpander {
   // Expands "${NAME}", "${NAME[@]}", "${NAME:-word}" and the like. Other forms stay unresolved.
   std::vector<std::string> ExpandBraces() {
     const std::string_view whole = TakeBracketed('{', '}');
+    if (nesting_ > kMaxDefaultNesting) return {Mark(whole)};
     const std::string_view inside = whole.substr(2, whole.size() - 3);
     const std::size_t end = NameEnd(inside, 0);
     const std::string name(inside.substr(0, end));
@@ -251,13 +264,18 @@ class WordExpander {
       return {Mark(whole)};
     }
     const bool uses_word = form[0] == '+' ? has_value : !has_value;
-    if (uses_word) return {WordExpander(variables_, form.substr(1)).Text(true)};
+    if (uses_word) return {Nested(form.substr(1)).Text(true)};
     if (form[0] == '+') return {};
     return values->empty() ? std::vector<std::string>() : std::vector{values->front()};
   }
 
+  [[nodiscard]] WordExpander Nested(std::string_view raw) const {
+    return {variables_, raw, nesting_ + 1};
+  }
+
   const ShellVariables& variables_;
   std::string_view raw_;
+  int nesting_;
   std::size_t at_ = 0;
   bool is_inside_ = false;  // of double quotes
   std::vector<std::string> words_;
@@ -273,6 +291,14 @@ ShellVariables::ShellVariables(std::map<std::string, std::string> stated)
 const std::vector<std::string>* ShellVariables::Find(const std::string& name) const {
   const auto found = values_.find(name);
   return found == values_.end() ? nullptr : &found->second;
+}
+
+bool ShellVariables::CanExpandTo(const std::vector<std::string>& values) const {
+  for (const std::string& value : values) {
+    expanded_bytes_ =
+        std::min(expanded_bytes_ + value.size() + kBytesPerValue, kMaxExpandedBytes + 1);
+  }
+  return expanded_bytes_ <= kMaxExpandedBytes;
 }
 
 void ShellVariables::Assign(const std::string& name, std::vector<std::string> values,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -9,7 +10,8 @@ namespace meshwright {
 
 // Variables of a script, and the expansion of words by them. Nothing is executed. What has no value
 // (a variable that the script does not set, a command in "$(...)") stays in the text as a mark with
-// its name, which UnresolvedIn finds.
+// its name, which UnresolvedIn finds. So do all variables once the values that were put in place of
+// variables have more than 64 MiB together, since a few lines can double a text without end.
 class ShellVariables {
  public:
   // `stated` are values from outside: they win over assignments of the script.
@@ -34,9 +36,12 @@ class ShellVariables {
  private:
   friend class WordExpander;
   [[nodiscard]] const std::vector<std::string>* Find(const std::string& name) const;
+  // Counts values that take the place of a variable; returns false if there are too many.
+  bool CanExpandTo(const std::vector<std::string>& values) const;
 
   std::map<std::string, std::string> stated_;
   std::map<std::string, std::vector<std::string>> values_;
+  mutable std::size_t expanded_bytes_ = 0;  // so far
 };
 
 // Returns the name of the first mark in an expanded text, such as "$NNODES"; empty if there is

@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kMaxTomlDepth = 64;  // of lists and tables in one line
+
 bool IsBareKey(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
 }
@@ -101,19 +103,33 @@ class TomlReader {
     if (Peek() == '{') return ReadInlineTable(path);
     const Json value = ReadValue();
     settings_.push_back({.key = path,
-                         .value = value.is_string() ? value.get<std::string>() : value.dump(),
+                         .value = value.is_string() ? value.get<std::string>() : Shown(value),
                          .place = fmt::format("{} line {}", file_, line)});
   }
 
+  static std::string Shown(const Json& value) {
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+  // Returns false, with a mistake, below too many lists and tables.
+  bool Enter() {
+    if (++nesting_ <= kMaxTomlDepth) return true;
+    Fail(fmt::format("at most {} lists and tables in each other", kMaxTomlDepth));
+    return false;
+  }
+
   void ReadInlineTable(const std::string& path) {
+    if (!Enter()) return;
     Next();
     SkipBlanks(false);
-    if (TakeIf('}')) return;
-    do {
-      ReadPair(path);
-      SkipBlanks(false);
-    } while (error_.empty() && TakeIf(','));
-    if (!TakeIf('}')) Fail("a } after a table in one line");
+    if (!TakeIf('}')) {
+      do {
+        ReadPair(path);
+        SkipBlanks(false);
+      } while (error_.empty() && TakeIf(','));
+      if (!TakeIf('}')) Fail("a } after a table in one line");
+    }
+    --nesting_;
   }
 
   Json ReadValue() {
@@ -133,17 +149,19 @@ class TomlReader {
   }
 
   Json ReadList() {
-    Next();
     Json list = Json::array();
+    if (!Enter()) return list;
+    Next();
     while (error_.empty()) {
       SkipBlanks(true);
-      if (TakeIf(']')) return list;
+      if (TakeIf(']')) break;
       list.push_back(ReadValue());
       SkipBlanks(true);
       if (TakeIf(',')) continue;
       if (!TakeIf(']')) Fail("a , or ] in a list");
-      return list;
+      break;
     }
+    --nesting_;
     return list;
   }
 
@@ -176,6 +194,7 @@ class TomlReader {
   std::string_view file_;
   std::size_t at_ = 0;
   int line_ = 1;
+  int nesting_ = 0;
   std::string table_;
   std::string error_;
   std::vector<Setting> settings_;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxNesting = 64;
+constexpr int kMaxYamlDepth = 64;
 constexpr std::size_t kMaxSettings = 100000;  // aliases can repeat a mapping without end
 
 // A parser of libyaml and the document that it reads, which are C types.
@@ -42,11 +42,11 @@ class YamlReader {
  public:
   YamlReader(yaml_document_t& document, std::string_view file) : document_(document), file_(file) {}
 
-  // Returns false if the document is no mapping, or is nested too deeply.
+  // Returns false if the document is no mapping, is nested too deeply or is too large.
   bool Read(std::vector<Setting>& settings) {
     const yaml_node_t* root = yaml_document_get_root_node(&document_);
     if (root == nullptr) return true;  // an empty file
-    return root->type == YAML_MAPPING_NODE && Flatten(*root, "", 0, settings);
+    return root->type == YAML_MAPPING_NODE && Flatten(*root, "", 0, settings) && !is_cut_;
   }
 
  private:
@@ -54,7 +54,7 @@ class YamlReader {
 
   bool Flatten(const yaml_node_t& mapping, const std::string& prefix, int depth,
                std::vector<Setting>& settings) {
-    if (depth > kMaxNesting || settings.size() > kMaxSettings) return false;
+    if (depth > kMaxYamlDepth || ++visit_count_ > kMaxSettings) return false;
     for (auto* pair = mapping.data.mapping.pairs.start; pair != mapping.data.mapping.pairs.top;
          ++pair) {
       const yaml_node_t& key = Node(pair->key);
@@ -77,7 +77,11 @@ class YamlReader {
   }
 
   Json ListJson(const yaml_node_t& node, int depth) {
-    if (depth > kMaxNesting) return nullptr;
+    // Aliases let a short file stand for a long list.
+    if (depth > kMaxYamlDepth || ++visit_count_ > kMaxSettings) {
+      is_cut_ = true;
+      return nullptr;
+    }
     if (node.type == YAML_SCALAR_NODE) {
       const std::string text = ScalarText(node);
       const Json number = Json::parse(text, nullptr, false);
@@ -104,6 +108,8 @@ class YamlReader {
 
   yaml_document_t& document_;
   std::string_view file_;
+  std::size_t visit_count_ = 0;  // mappings and parts of lists that were read
+  bool is_cut_ = false;          // a list was too deep or too long
 };
 
 // Puts values in place of "${a.b}". A value that refers to itself stays unresolved.
@@ -146,7 +152,10 @@ absl::StatusOr<std::vector<Setting>> YamlSettings(std::string_view text, std::st
   std::vector<Setting> settings;
   if (!YamlReader(yaml.document, file).Read(settings)) {
     return InvalidFields(
-        {{.field = std::string(file), .description = "must be a mapping of named keys"}});
+        {{.field = std::string(file),
+          .description = fmt::format("must be a mapping of named keys, at most {} deep and of at "
+                                     "most {} values, with those that aliases repeat",
+                                     kMaxYamlDepth, kMaxSettings)}});
   }
   Interpolate(settings);
   return settings;

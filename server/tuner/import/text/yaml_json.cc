@@ -1,0 +1,186 @@
+#include "server/tuner/import/text/yaml_json.h"
+
+#include <fmt/format.h>
+#include <yaml.h>
+
+#include <array>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "search_space/base/status.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kMostLevels = 64;
+constexpr std::size_t kMostValues = 100'000;
+constexpr std::size_t kMostBytes = 16U << 20U;
+
+// The parser and its document are C types.
+class YamlText {
+ public:
+  explicit YamlText(std::string_view text) : is_ready_(yaml_parser_initialize(&parser_) != 0) {
+    if (!is_ready_) return;
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
+                                 text.size());
+  }
+  ~YamlText() {
+    yaml_document_delete(&document_);
+    if (is_ready_) yaml_parser_delete(&parser_);
+  }
+  YamlText(const YamlText&) = delete;
+  YamlText& operator=(const YamlText&) = delete;
+
+  // Reads the next document; behind the last one its root is null.
+  absl::Status Load() {
+    yaml_document_delete(&document_);
+    if (is_ready_ && yaml_parser_load(&parser_, &document_) != 0) return absl::OkStatus();
+    const char* const problem = parser_.problem;
+    return absl::InvalidArgumentError(fmt::format(
+        "line {}, column {}: {}", parser_.problem_mark.line + 1, parser_.problem_mark.column + 1,
+        problem == nullptr ? "cannot be read" : problem));
+  }
+
+  yaml_node_t* Root() { return yaml_document_get_root_node(&document_); }
+  yaml_node_t& Node(int index) { return *yaml_document_get_node(&document_, index); }
+
+ private:
+  yaml_parser_t parser_ = {};
+  yaml_document_t document_ = {};
+  bool is_ready_ = false;
+};
+
+std::string_view TextOf(const yaml_node_t& node) {
+  return {reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length};
+}
+
+std::string Quoted(std::string_view text) {
+  using Json = nlohmann::json;
+  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::Status Mistake(const yaml_node_t& node, std::string_view what) {
+  return absl::InvalidArgumentError(fmt::format("line {}: {}", node.start_mark.line + 1, what));
+}
+
+// Returns the number without the underscores between its digits, or an empty text if it is none.
+std::string NumberText(std::string_view text) {
+  const auto is_digit = [&](std::size_t i) {
+    return i < text.size() && text[i] >= '0' && text[i] <= '9';
+  };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_group = text[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1);
+    if (!is_group) plain += text[i];
+  }
+  const auto value = nlohmann::json::parse(plain, nullptr, false);
+  return value.is_number() ? plain : "";
+}
+
+std::string ScalarJson(const yaml_node_t& node) {
+  const std::string_view text = TextOf(node);
+  if (node.data.scalar.style != YAML_PLAIN_SCALAR_STYLE) return Quoted(text);
+  for (const std::string_view word : {"", "~", "null", "Null", "NULL"}) {
+    if (text == word) return "null";
+  }
+  for (const std::string_view word : {"true", "True", "TRUE"}) {
+    if (text == word) return "true";
+  }
+  for (const std::string_view word : {"false", "False", "FALSE"}) {
+    if (text == word) return "false";
+  }
+  std::string number = NumberText(text);
+  return number.empty() ? Quoted(text) : number;
+}
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(YamlText& yaml) : yaml_(yaml) {}
+
+  absl::Status Write(const yaml_node_t& node, int depth) {
+    if (depth > kMostLevels) {
+      return Mistake(node, fmt::format("nested deeper than {} levels", kMostLevels));
+    }
+    if (++value_count_ > kMostValues || json_.size() > kMostBytes) {
+      return Mistake(node, fmt::format("aliases repeat more than {} values or {} bytes",
+                                       kMostValues, kMostBytes));
+    }
+    RETURN_IF_ERROR(CheckTag(node));
+    if (node.type == YAML_SCALAR_NODE) {
+      json_ += ScalarJson(node);
+      return absl::OkStatus();
+    }
+    return node.type == YAML_MAPPING_NODE ? WriteMapping(node, depth) : WriteSequence(node, depth);
+  }
+
+  std::string json() && { return std::move(json_); }
+
+ private:
+  static absl::Status CheckTag(const yaml_node_t& node) {
+    const std::string_view tag = reinterpret_cast<const char*>(node.tag);
+    constexpr std::string_view kOfYaml = "tag:yaml.org,2002:";
+    constexpr std::array<std::string_view, 7> kKnown = {"str",   "seq",  "map", "int",
+                                                        "float", "bool", "null"};
+    for (const std::string_view known : kKnown) {
+      if (tag.starts_with(kOfYaml) && tag.substr(kOfYaml.size()) == known) {
+        return absl::OkStatus();
+      }
+    }
+    return Mistake(node, fmt::format("tag {}; must be absent", tag));
+  }
+
+  absl::Status WriteMapping(const yaml_node_t& node, int depth) {
+    std::set<std::string_view> seen;
+    json_ += '{';
+    for (auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top; ++pair) {
+      const yaml_node_t& key = yaml_.Node(pair->key);
+      if (key.type != YAML_SCALAR_NODE) return Mistake(key, "a key must be a word");
+      if (!seen.insert(TextOf(key)).second) {
+        return Mistake(key,
+                       fmt::format("{} is given twice; must be given once", Quoted(TextOf(key))));
+      }
+      if (seen.size() > 1) json_ += ", ";
+      json_ += Quoted(TextOf(key)) + ": ";
+      RETURN_IF_ERROR(Write(yaml_.Node(pair->value), depth + 1));
+    }
+    json_ += '}';
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteSequence(const yaml_node_t& node, int depth) {
+    json_ += '[';
+    for (auto* item = node.data.sequence.items.start; item != node.data.sequence.items.top;
+         ++item) {
+      if (item != node.data.sequence.items.start) json_ += ", ";
+      RETURN_IF_ERROR(Write(yaml_.Node(*item), depth + 1));
+    }
+    json_ += ']';
+    return absl::OkStatus();
+  }
+
+  YamlText& yaml_;
+  std::string json_;
+  std::size_t value_count_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> YamlAsJson(std::string_view text) {
+  if (text.size() > kMostBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} bytes; must be at most {}", text.size(), kMostBytes));
+  }
+  YamlText yaml(text);
+  RETURN_IF_ERROR(yaml.Load());
+  if (yaml.Root() == nullptr) return "{}";
+  JsonWriter writer(yaml);
+  RETURN_IF_ERROR(writer.Write(*yaml.Root(), 1));
+  RETURN_IF_ERROR(yaml.Load());
+  if (yaml.Root() != nullptr) {
+    return Mistake(*yaml.Root(), "a second document; must be one");
+  }
+  return std::move(writer).json();
+}
+
+}  // namespace meshwright
