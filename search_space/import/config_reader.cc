@@ -66,7 +66,10 @@ std::optional<int> ConfigReader::Number(Keys keys, std::int64_t low) {
       return std::nullopt;
     }
   }
-  if (value->empty()) return std::nullopt;
+  if (value->empty()) {
+    Reject(key, "must be an integer");
+    return std::nullopt;
+  }
   return Whole(value->front(), key, low);
 }
 

@@ -174,7 +174,10 @@ constexpr Keys kFfnSizes = {"intermediate_size_mlp",
 // Returns the width of the dense feed-forward. Classes without a gate take four times the hidden
 // size if the file does not state one.
 int ReadFfnSize(ConfigReader& config, const Family& family, const ModelSpec& model) {
-  if (config.Find(kFfnSizes) != nullptr) return config.Integer(kFfnSizes).value_or(0);
+  if (config.Find(kFfnSizes) != nullptr) {
+    const int stated = config.Integer(kFfnSizes).value_or(0);
+    return family.counts_gate_in_ffn ? stated / 2 : stated;
+  }
   if (family.mlp != MlpKind::kGelu) return config.Size({"intermediate_size"});
   const auto ratio = config.Number({"expansion_ratio"});
   return static_cast<int>(std::min(ratio.value_or(4) * model.hidden_size, 1e8));

@@ -96,19 +96,29 @@ void ReadLinearAttention(ConfigReader& config, ModelSpec& model) {
   }
 }
 
+// Mamba-1 has a head for each channel.
+StateSpaceSpec ReadChannels(ConfigReader& config, const ModelSpec& model, bool is_whole_model) {
+  std::optional<int> inner;
+  if (is_whole_model) inner = config.Integer({"intermediate_size", "d_inner"});
+  const double expanded =
+      static_cast<double>(config.Integer({"mamba_expand", "expand"}).value_or(2)) *
+      model.hidden_size;
+  return {.head_count = inner.value_or(static_cast<int>(std::min(expanded, 1e8))),
+          .head_dim = 1,
+          .group_count = 1,
+          .state_size = config.Size({"mamba_d_state", "state_size"}),
+          .convolution_size = config.Size({"mamba_d_conv", "conv_kernel"}),
+          .dt_rank = config.Size({"mamba_dt_rank", "time_step_rank"})};
+}
+
 void ReadStateSpace(ConfigReader& config, ModelSpec& model) {
-  if (config.Has("mamba_dt_rank")) {  // Mamba-1: a head for each channel
-    const double inner = static_cast<double>(config.Size({"mamba_expand"})) * model.hidden_size;
-    model.state_space = StateSpaceSpec{.head_count = static_cast<int>(std::min(inner, 1e8)),
-                                       .head_dim = 1,
-                                       .group_count = 1,
-                                       .state_size = config.Size({"mamba_d_state"}),
-                                       .convolution_size = config.Size({"mamba_d_conv"}),
-                                       .dt_rank = config.Size({"mamba_dt_rank"})};
-    return;
-  }
   const char* heads = config.Find({"mamba_num_heads", "mamba_n_heads"});
   const bool is_whole_model = config.Has("state_size") && config.Has("conv_kernel");
+  if (config.Has("mamba_dt_rank") || (is_whole_model && !config.Has("num_heads"))) {
+    model.state_space = ReadChannels(config, model, is_whole_model);
+    return;
+  }
+  config.Ignore("time_step_rank");  // of Mamba-1
   if (heads == nullptr && !is_whole_model) return;
   StateSpaceSpec space = {
       .head_count = config.Size({"mamba_num_heads", "mamba_n_heads", "num_heads"}),

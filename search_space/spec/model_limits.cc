@@ -146,7 +146,7 @@ void CheckLayers(const ModelSpec& model, LimitChecker& check) {
     CheckRun(model, fmt::format("layers[{}]", i), model.layers[i], check);
     total += model.layers[i].count;
   }
-  if (!check.found_none()) return;
+  if (!check.found_none() || total == 0) return;
   if (model.layer_count % total != 0) {
     check.Add("layers",
               fmt::format("{} layers; must divide layer_count {}", total, model.layer_count));

@@ -344,6 +344,18 @@ def f_mpt(c, mt):
         gqa(h, nh, nh, h // nh) + mlp(h, c["expansion_ratio"] * h) + 2 * h)
 
 
+def f_qwen(c, mt):  # intermediate_size counts gate and value
+    return llama_like({**c, "num_key_value_heads": c["num_attention_heads"],
+                       "intermediate_size": c["intermediate_size"] // 2}, mt, qkv_bias=True, o_bias=False)
+
+
+def f_mamba(c, mt):
+    h, inner, rank, state = c["hidden_size"], c["intermediate_size"], c["time_step_rank"], c["state_size"]
+    layer = (lin(h, 2 * inner) + inner * (c["conv_kernel"] + 1) + lin(inner, rank + 2 * state)
+             + lin(rank, inner, True) + inner * state + inner + lin(inner, h) + h)
+    return embed(c, h, mt=mt) + h + c["num_hidden_layers"] * layer
+
+
 def f_mamba2(c, mt):
     h = c["hidden_size"]
     inner = c["expand"] * h
@@ -436,7 +448,8 @@ FAMILIES = {
     "phimoe": f_phimoe, "granitemoe": f_granitemoe, "granitemoehybrid": f_granitehybrid, "starcoder2": f_starcoder2,
     "falcon": f_falcon, "falcon_h1": f_falcon_h1, "internlm2": f_internlm2, "jamba": f_jamba, "olmo": f_olmo, "olmo2": f_olmo2,
     "olmo3": f_olmo2, "olmoe": f_olmoe, "cohere": f_cohere, "cohere2": f_cohere, "dbrx": f_dbrx, "gpt2": f_gpt2, "gpt_neox": f_neox,
-    "gptj": f_gptj, "opt": f_opt, "bloom": f_bloom, "mpt": f_mpt, "mamba2": f_mamba2, "mamba_ssm": f_mamba_ssm,
+    "gptj": f_gptj, "opt": f_opt, "bloom": f_bloom, "mpt": f_mpt, "mamba2": f_mamba2, "mamba": f_mamba,
+    "falcon_mamba": f_mamba, "qwen": f_qwen, "mamba_ssm": f_mamba_ssm,
     "ernie4_5": f_ernie, "ernie4_5_moe": f_ernie_moe, "hunyuan_v1_moe": f_hunyuan_moe, "hunyuan_v1_dense": f_hunyuan,
     "seed_oss": f_seed, "step3_text": f_step3, "mimo_v2_flash": f_mimo_v2,
 }

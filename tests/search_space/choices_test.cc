@@ -6,7 +6,7 @@
 #include <string_view>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 template <typename Enum>
 class ChoicesTest : public testing::Test {};
@@ -62,5 +62,5 @@ TEST(AllowedWordsTest, ListsTheTable) {
   EXPECT_EQ(AllowedWords<Precision>(), "bf16, fp16, fp8, fp32");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

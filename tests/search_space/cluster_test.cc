@@ -11,7 +11,7 @@
 #include "search_space/base/units.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 ClusterRequest TwoPools() {
   return {.name = "mixed",
@@ -175,5 +175,5 @@ TEST(DeviceCountTest, SumsThePools) {
   EXPECT_EQ(DeviceCount(ClusterSpec{.pools = {eight_nodes, three_nodes}}), 112);  // 64 + 48
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "search_space/digest/sha256.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Has the test vectors of draft-eastlake-fnv-17, section 6.2 and appendix C: "" and "a".
 TEST(FnvTest, TheDraftsTestVectors) {
@@ -72,5 +72,5 @@ TEST(EditDistanceTest, CountsChangesAdditionsAndRemovals) {
   EXPECT_EQ(EditDistance("layers", "layer"), 1U);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -6,7 +6,7 @@
 #include <string_view>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(EstimateWordTest, EveryTimeCauseHasItsOwnWord) {
   std::set<std::string_view> words;
@@ -23,5 +23,5 @@ TEST(EstimateWordTest, EveryMemoryKindHasItsOwnWord) {
   EXPECT_EQ(static_cast<std::size_t>(MemoryKind::kFrameworkCache) + 1, kMemoryKindCount);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(FileTextTest, TheRestOfALongFile) {
   const std::string text(200'000, 'x');  // more than is read at once
@@ -33,5 +33,5 @@ TEST(FileTextTest, ReadsThatFail) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -14,7 +14,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using Json = nlohmann::json;
 
@@ -490,5 +490,5 @@ TEST(ImportTest, NotesWhatItLeavesOut) {
               testing::ElementsAre(testing::HasSubstr("no measured run")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

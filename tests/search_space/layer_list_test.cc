@@ -9,7 +9,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -116,5 +116,5 @@ TEST(LayersTest, NamesEveryMistake) {
   EXPECT_EQ(twice.front().field, "model.moe.first_dense_layer_count");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct CountCase {
   std::string name = {};
@@ -172,5 +172,5 @@ TEST(ModelLimitTest, NamesEveryFieldAtOnce) {
   EXPECT_EQ(Validate(model, "m").size(), 13u);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(PlanKeyTest, TextOfTheDefaultPlan) {
   const PlanKey key = MakePlanKey(ParallelPlan{});
@@ -221,5 +221,5 @@ TEST(MicroBatchCountTest, DividesTheBatch) {
   EXPECT_EQ(MicroBatchCount(mixed, 1024), 32);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -16,7 +16,7 @@
 #include "search_space/spec/model.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using Row = std::map<std::string, std::string>;
 
@@ -118,5 +118,5 @@ TEST(LooksLikeHuggingFaceConfigTest, NeedsAFamily) {
   EXPECT_FALSE(LooksLikeHuggingFaceConfig(""));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

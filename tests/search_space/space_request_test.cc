@@ -10,7 +10,7 @@
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -103,5 +103,5 @@ TEST_P(MistakeTest, IsNamed) {
 INSTANTIATE_TEST_SUITE_P(All, MistakeTest, testing::ValuesIn(kMistakes),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(InvalidFieldsTest, CarriesEveryViolation) {
   const std::vector<FieldViolation> violations = {{"model.layer_count", "0; must be >= 1"},
@@ -59,5 +59,5 @@ TEST(AssignOrReturnTest, StopsAtTheFirstError) {
   EXPECT_EQ(Quarter(6).status(), absl::InvalidArgumentError("odd"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

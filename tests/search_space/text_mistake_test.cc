@@ -11,7 +11,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using std::string_literals::operator""s;
 using testing::ElementsAre;
@@ -80,5 +80,5 @@ TEST(JsonTextMistakesTest, ADeepValueIsAMistake) {
   EXPECT_EQ(mistakes.front().description, "nested deeper than 64 levels");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

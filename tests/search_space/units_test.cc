@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(UnitsTest, Bytes) {
   EXPECT_EQ(Bytes{3} + Bytes{4}, Bytes{7});
@@ -28,5 +28,5 @@ TEST(UnitsTest, Rates) {
   EXPECT_EQ(sum += Flops{3}, Flops{6});
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   std::string name = {};
@@ -50,5 +50,5 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, WorkloadLimitTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -31,8 +31,8 @@ class PlanChecker {
 
   std::vector<FieldViolation> Check() {
     violations_ = Validate(StatedPlan(plan_), prefix_);
-    if (!violations_.empty())
-      return violations_;  // stops here, so that nothing below divides by zero or overflows
+    // Stops here, so that nothing below divides by zero or overflows.
+    if (!violations_.empty()) return violations_;
     if (plan_.stages.empty()) {
       CheckDevices();
       CheckDegrees("", plan_.tensor_parallel, plan_.context_parallel);
