@@ -78,6 +78,11 @@ class Recorder {
   // ALREADY_EXISTS with reason PLAN_EXISTS for two plans of one rank.
   absl::StatusOr<StudyRecord> FinishStudy(const StudyEnding& ending);
 
+  // Changes what people say about a study, in any state, and returns the changed study. ABORTED
+  // with reason STALE_STUDY if somebody else changed it since; INVALID_ARGUMENT with reason
+  // TOO_MANY_LABELS for more than kMaxStudyLabels.
+  absl::StatusOr<StudyRecord> EditStudy(const StudyEdit& edit);
+
   // Stores all events or none; returns the revisions, in the events' order.
   absl::StatusOr<std::vector<std::int64_t>> AppendEvents(std::span<const EventRecord> events);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,15 @@ std::span<const ChoiceWord<StudyState>> Choices<StudyState>();
 
 bool IsTerminal(StudyState state);
 
+// What people say about a study. Nothing that a study does depends on it.
+struct StudyRemarks {
+  std::string display_name = {};
+  std::string note = {};
+  std::map<std::string, std::string> labels = {};
+  std::int64_t edit_count = 0;  // changes so far
+  bool operator==(const StudyRemarks&) const = default;
+};
+
 // One search: its question, its state and, once it has ended, its answer.
 struct StudyRecord {
   std::string id = {};
@@ -56,6 +66,7 @@ struct StudyRecord {
   // same answer as one that was never stopped. SetStudyHistory sets it once.
   std::optional<std::int64_t> history_sequence = {};
   std::int64_t revision = 0;  // revision of its newest event
+  StudyRemarks remarks = {};
   bool operator==(const StudyRecord&) const = default;
 };
 
@@ -63,8 +74,13 @@ struct StudyRecord {
 struct StudyFilter {
   std::optional<StudyState> state = {};
   std::optional<std::string> outcome = {};
-  // Part of the id or of the name of the model or the cluster; letters of ASCII in either case.
+  // Part of the id, of its display name, or of the name of the model or the cluster; letters of
+  // ASCII in either case.
   std::optional<std::string> text = {};
+  std::optional<std::string> chip = {};
+  std::map<std::string, std::string> labels = {};  // a study must have all of them
+  std::optional<std::int64_t> create_time_from_ms = {};
+  std::optional<std::int64_t> create_time_before_ms = {};
 };
 
 // A plan that a study ranked. Values for filters and ranking are columns; the rest is in the bytes.
@@ -104,6 +120,16 @@ struct StudyUpdate {
   StudyState state = StudyState::kRunning;  // not terminal
   std::int64_t time_ms = 0;
   std::optional<std::string> owner = {};  // absent: unchanged
+};
+
+// A change of what people say about a study. What is absent stays as it is.
+struct StudyEdit {
+  std::string study_id = {};
+  std::optional<std::string> display_name = {};
+  std::optional<std::string> note = {};
+  std::map<std::string, std::string> labels = {};  // set or changed
+  std::vector<std::string> removed_labels = {};
+  std::optional<std::int64_t> edit_count = {};  // of the study that the author has seen
 };
 
 // The end of a study, stored as one transaction.

@@ -342,6 +342,18 @@ CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number, stat
   WHERE step_time_seconds IS NOT NULL;
 CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number, state);
 )sql"},
+    // Version 9: what people say about a study.
+    {8, R"sql(
+ALTER TABLE studies ADD COLUMN display_name TEXT NOT NULL DEFAULT '';
+ALTER TABLE studies ADD COLUMN note TEXT NOT NULL DEFAULT '';
+ALTER TABLE studies ADD COLUMN edit_count INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE study_labels (
+  study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (study_id, key)
+) STRICT, WITHOUT ROWID;
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

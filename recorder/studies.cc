@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "recorder/columns.h"
+#include "recorder/labels.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
@@ -21,12 +22,18 @@ constexpr char kStudyColumns[] =
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
     "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, "
     "history_sequence";
+// The columns that EditStudy alone writes, and the labels, which stand in a table of their own.
+constexpr char kRemarkColumns[] =
+    "display_name, note, edit_count, (SELECT json_group_object(key, value) FROM study_labels WHERE "
+    "study_id = studies.id)";
 
 // The revision is only counted in the journal, so that an event adds one row and changes no other.
 std::string Select(bool has_messages, std::string_view rest) {
   return fmt::format(
-      "SELECT (SELECT coalesce(max(revision), 0) FROM events WHERE study_id = studies.id), {}{} {}",
-      kStudyColumns,
+      "SELECT (SELECT coalesce(max(revision), 0) FROM events WHERE study_id = studies.id), {}, "
+      "{}{} "
+      "{}",
+      kStudyColumns, kRemarkColumns,
       has_messages
           ? ", question, result FROM studies JOIN study_messages ON study_messages.study_id = id"
           : " FROM studies",
@@ -39,8 +46,17 @@ std::string Where(const StudyFilter& filter) {
   if (filter.outcome.has_value()) where += " AND outcome = ?2";
   if (filter.text.has_value()) {
     where +=
-        " AND instr(lower(id || char(10) || model_name || char(10) || cluster_name), lower(?3)) > "
-        "0";
+        " AND instr(lower(id || char(10) || model_name || char(10) || cluster_name || char(10) || "
+        "display_name), lower(?3)) > 0";
+  }
+  if (filter.chip.has_value()) where += " AND chip = ?4";
+  if (filter.create_time_from_ms.has_value()) where += " AND create_time_ms >= ?5";
+  if (filter.create_time_before_ms.has_value()) where += " AND create_time_ms < ?6";
+  if (!filter.labels.empty()) {
+    where +=
+        " AND NOT EXISTS (SELECT 1 FROM json_each(?7) AS asked WHERE NOT EXISTS (SELECT 1 FROM "
+        "study_labels AS label WHERE label.study_id = studies.id AND label.key = asked.key AND "
+        "label.value = asked.value))";
   }
   return where;
 }
@@ -51,6 +67,14 @@ std::string ListName(const StudyFilter& filter) {
   if (filter.state.has_value()) name += fmt::format("/state={}", Word(*filter.state));
   if (filter.outcome.has_value()) name += fmt::format("/outcome={}", *filter.outcome);
   if (filter.text.has_value()) name += fmt::format("/text={}", *filter.text);
+  if (filter.chip.has_value()) name += fmt::format("/chip={}", *filter.chip);
+  if (filter.create_time_from_ms.has_value()) {
+    name += fmt::format("/from={}", *filter.create_time_from_ms);
+  }
+  if (filter.create_time_before_ms.has_value()) {
+    name += fmt::format("/before={}", *filter.create_time_before_ms);
+  }
+  if (!filter.labels.empty()) name += fmt::format("/labels={}", LabelsJson(filter.labels));
   return name;
 }
 
@@ -81,9 +105,13 @@ absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_messages) {
   study.gain_over_baseline = row.OptionalReal(17);
   study.best_plan_digest = row.Text(18);
   study.history_sequence = row.OptionalInteger(19);
+  study.remarks.display_name = row.Text(20);
+  study.remarks.note = row.Text(21);
+  study.remarks.edit_count = row.Integer(22);
+  ASSIGN_OR_RETURN(study.remarks.labels, ReadLabels(row.Text(23), study.id));
   if (has_messages) {
-    study.question = row.Text(20);
-    study.result = row.OptionalText(21);
+    study.question = row.Text(24);
+    study.result = row.OptionalText(25);
   }
   return study;
 }
@@ -299,6 +327,33 @@ absl::StatusOr<StudyRecord> Recorder::FinishStudy(const StudyEnding& ending) {
   return after;
 }
 
+absl::StatusOr<StudyRecord> Recorder::EditStudy(const StudyEdit& edit) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(StudyRecord before, ReadStudyById(connection_.get(), edit.study_id));
+  if (edit.edit_count.value_or(before.remarks.edit_count) != before.remarks.edit_count) {
+    return WithReason(
+        absl::AbortedError(fmt::format("study '{}' was changed by somebody else since "
+                                       "it was read; read it again",
+                                       edit.study_id)),
+        "STALE_STUDY");
+  }
+  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
+UPDATE studies
+SET display_name = coalesce(?2, display_name), note = coalesce(?3, note), edit_count = edit_count + 1
+WHERE id = ?1)sql",
+                      edit.study_id, edit.display_name, edit.note));
+  RETURN_IF_ERROR(SetLabels(connection_.get(), edit));
+  ASSIGN_OR_RETURN(StudyRecord after, ReadStudyById(connection_.get(), edit.study_id));
+  if (after.remarks.labels.size() > kMaxStudyLabels) {
+    return WithReason(absl::InvalidArgumentError(fmt::format(
+                          "labels = {} of study '{}' with those it has; must be at most {}",
+                          after.remarks.labels.size(), edit.study_id, kMaxStudyLabels)),
+                      "TOO_MANY_LABELS");
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return after;
+}
+
 absl::StatusOr<std::int64_t> Recorder::SetStudyHistory(std::string_view study_id,
                                                        std::int64_t sequence) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
@@ -329,15 +384,17 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
   std::string where = Where(filter);
   if (!page_token.empty()) {
     ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
-    where += " AND (create_time_ms, id) < (?4, ?5)";
+    where += " AND (create_time_ms, id) < (?8, ?9)";
   }
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(
           connection_.get(),
-          Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?6", where))));
-  RETURN_IF_ERROR(query.Bind(OptionalWord(filter.state), filter.outcome, filter.text, after.number,
-                             after.text, size + 1));
+          Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?10", where))));
+  const std::string labels = LabelsJson(filter.labels);
+  RETURN_IF_ERROR(query.Bind(OptionalWord(filter.state), filter.outcome, filter.text, filter.chip,
+                             filter.create_time_from_ms, filter.create_time_before_ms, labels,
+                             after.number, after.text, size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<StudyRecord>(query, size, [](const Statement& row) {
                      return ReadStudy(row, false);
                    }));

@@ -25,7 +25,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr int kGroup = 10;
 
@@ -317,5 +317,5 @@ TEST(CrashOfImportTest, TheSameImportCompletesIt) {
 INSTANTIATE_TEST_SUITE_P(After, CrashTest, testing::Values(0, 1, 2, 7, 23, 60),
                          [](const auto& tested) { return std::to_string(tested.param); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -17,7 +17,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Returns all rows of all tables, as another process sees them.
 std::string Dump(const std::string& path) {
@@ -197,5 +197,5 @@ TEST(FaultOfOpenTest, AStoreThatCouldNotBeMadeIsMadeLater) {
   EXPECT_GT(failed, 10);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

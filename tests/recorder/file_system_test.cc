@@ -10,7 +10,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   const char* name;
@@ -56,5 +56,5 @@ TEST(FileSystemTest, RefusesAFolderAndAnEmptyName) {
   EXPECT_TRUE(absl::IsInvalidArgument(ResolveStorePath("", true).status()));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

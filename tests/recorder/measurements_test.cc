@@ -11,7 +11,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -328,5 +328,5 @@ TEST_F(MeasurementsTest, KeepsCalibrations) {
   EXPECT_TRUE(absl::IsInvalidArgument(recorder_->InsertCalibration({})));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

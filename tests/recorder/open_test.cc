@@ -14,7 +14,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -226,5 +226,5 @@ TEST_F(OpenTest, ChecksIntegrityAfterTheMachineStarted) {
   EXPECT_EQ(Reason(Write().status()), "STORE_CORRUPT");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -7,7 +7,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct KeyCase {
   const char* name;
@@ -52,5 +52,5 @@ TEST(PageSizeTest, DefaultsAndCuts) {
   EXPECT_EQ(negative.status().message(), "page_size = -1; must be >= 0");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

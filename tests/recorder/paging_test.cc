@@ -8,7 +8,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 class PagingTest : public testing::Test {
  protected:
@@ -130,5 +130,5 @@ TEST_F(PagingTest, ListsEventsAfterARevision) {
   EXPECT_THAT(revisions(0, 100000), testing::SizeIs(60));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   StudyState state;
@@ -30,5 +30,5 @@ TEST_P(StudyStateTest, HasOneWordBothWays) {
 INSTANTIATE_TEST_SUITE_P(All, StudyStateTest, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.word); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Every test runs in memory, and on a file that is closed and reopened before each check.
 class StudiesTest : public testing::TestWithParam<bool> {
@@ -242,6 +242,81 @@ TEST_P(StudiesTest, KeepsTheRulesOfStates) {
   EXPECT_THAT(Journal("s7"), testing::ElementsAre("state:cancelling"));  // no second event
 }
 
+TEST_P(StudiesTest, KeepsWhatPeopleSay) {
+  Insert("a");
+  const auto edited = recorder_->EditStudy({.study_id = "a",
+                                            .display_name = "first try",
+                                            .note = "one\ntwo",
+                                            .labels = {{"team", "llm"}, {"run", "7"}}});
+  ASSERT_TRUE(edited.ok()) << edited.status();
+  Reopen();
+  EXPECT_EQ(recorder_->GetStudy("a")->remarks,
+            (StudyRemarks{.display_name = "first try",
+                          .note = "one\ntwo",
+                          .labels = {{"run", "7"}, {"team", "llm"}},
+                          .edit_count = 1}));
+  EXPECT_THAT(Journal("a"), testing::ElementsAre("state:queued"));  // nothing that it did
+  // What an edit does not name stays, and a label is set, changed or removed.
+  ASSERT_TRUE(recorder_
+                  ->EditStudy({.study_id = "a",
+                               .note = "",
+                               .labels = {{"team", "vision"}},
+                               .removed_labels = {"run", "absent"},
+                               .edit_count = 1})
+                  .ok());
+  EXPECT_EQ(
+      recorder_->GetStudy("a")->remarks,
+      (StudyRemarks{.display_name = "first try", .labels = {{"team", "vision"}}, .edit_count = 2}));
+}
+
+TEST_P(StudiesTest, RefusesStaleAndTooManyRemarks) {
+  Insert("a");
+  ASSERT_TRUE(recorder_->EditStudy({.study_id = "a", .note = "mine"}).ok());
+  const auto stale = recorder_->EditStudy({.study_id = "a", .note = "yours", .edit_count = 0});
+  EXPECT_TRUE(absl::IsAborted(stale.status())) << stale.status();
+  EXPECT_EQ(Reason(stale.status()), "STALE_STUDY");
+  StudyEdit many = {.study_id = "a", .note = "lost"};
+  for (int i = 0; i <= 64; ++i) many.labels["k" + std::to_string(i)] = "";
+  EXPECT_EQ(Reason(recorder_->EditStudy(many).status()), "TOO_MANY_LABELS");
+  EXPECT_EQ(recorder_->GetStudy("a")->remarks.note, "mine");
+  EXPECT_TRUE(absl::IsNotFound(recorder_->EditStudy({.study_id = "none"}).status()));
+}
+
+TEST_P(StudiesTest, ListsByChipTimeAndLabels) {
+  for (int i = 0; i < 4; ++i) {
+    StudyRecord study = MakeStudy("s" + std::to_string(i));
+    study.chip = i % 2 == 0 ? "even" : "odd";
+    study.create_time_ms = 1000 + i;
+    ASSERT_TRUE(recorder_->InsertStudy(study).ok());
+    ASSERT_TRUE(recorder_
+                    ->EditStudy({.study_id = study.id,
+                                 .display_name = i == 3 ? "The Best" : "",
+                                 .labels = {{"all", "x"}, {"low", i < 2 ? "yes" : "no"}}})
+                    .ok());
+  }
+  const auto ids = [&](const StudyFilter& filter) {
+    std::vector<std::string> found;
+    std::string token;
+    do {  // one a page, so that tokens are tried too
+      const auto page = recorder_->ListStudies(1, token, filter);
+      EXPECT_TRUE(page.ok()) << page.status();
+      for (const StudyRecord& study : page->studies) found.push_back(study.id);
+      token = page->next_page_token;
+    } while (!token.empty());
+    return found;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(ids({.chip = "odd"}), ElementsAre("s3", "s1"));
+  EXPECT_THAT(ids({.text = "best"}), ElementsAre("s3"));
+  EXPECT_THAT(ids({.create_time_from_ms = 1001, .create_time_before_ms = 1003}),
+              ElementsAre("s2", "s1"));
+  EXPECT_THAT(ids({.labels = {{"all", "x"}, {"low", "yes"}}}), ElementsAre("s1", "s0"));
+  EXPECT_THAT(ids({.chip = "even", .labels = {{"low", "no"}}}), ElementsAre("s2"));
+  EXPECT_THAT(ids({.labels = {{"low", "maybe"}}}), testing::IsEmpty());
+  const auto page = recorder_->ListStudies(1, "", {.chip = "odd"});
+  EXPECT_FALSE(recorder_->ListStudies(1, page->next_page_token, {.chip = "even"}).ok());
+}
+
 TEST_P(StudiesTest, AppendsAllOrNone) {
   Insert("a");
   Insert("b");
@@ -301,5 +376,5 @@ INSTANTIATE_TEST_SUITE_P(All, StudiesTest, testing::Bool(), [](const auto& teste
   return std::string(tested.param ? "File" : "Memory");
 });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -144,5 +144,5 @@ TEST_F(TogetherTest, EstimatesAreDeletedInGroups) {
   EXPECT_THAT(counts, ElementsAre(10, 10, 5, 0));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -22,7 +22,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using Lines = std::vector<std::string>;
@@ -446,5 +446,5 @@ TEST(TransferTest, TextThatIsNotUtf8IsExported) {
   EXPECT_EQ(target.GetMeasurement("m")->note, "caf\xef\xbf\xbd");  // U+FFFD
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -14,7 +14,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Every test runs in memory, and on a file that is closed and reopened before each check.
 class TrialsTest : public testing::TestWithParam<bool> {
@@ -340,5 +340,5 @@ INSTANTIATE_TEST_SUITE_P(All, TrialsTest, testing::Bool(), [](const auto& tested
   return std::string(tested.param ? "File" : "Memory");
 });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -21,7 +21,7 @@
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
@@ -139,13 +139,22 @@ ALTER TABLE attempts DROP COLUMN environment;
 ALTER TABLE attempts DROP COLUMN environment_digest;
 )sql";
 
+// The remarks that studies did not have before version 9.
+constexpr char kStudiesOfVersion8[] = R"sql(
+DROP TABLE study_labels;
+ALTER TABLE studies DROP COLUMN display_name;
+ALTER TABLE studies DROP COLUMN note;
+ALTER TABLE studies DROP COLUMN edit_count;
+)sql";
+
 // Turns a store of this version into one of an earlier version (3 or later) with its rows.
 std::string BackTo(int version) {
   struct Step {
     int to;
     const char* sql;
   };
-  const Step kSteps[] = {{7, kIndexesOfVersion7},
+  const Step kSteps[] = {{8, kStudiesOfVersion8},
+                         {7, kIndexesOfVersion7},
                          {6, kAttemptsOfVersion6},
                          {5, kTrialsOfVersion3},
                          {4, "ALTER TABLE attempts DROP COLUMN nodes;"},
@@ -396,5 +405,5 @@ TEST_F(UpgradeTest, ABackupOfAnEarlierUpgradeStays) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright
