@@ -71,9 +71,8 @@ tidy_one() {
 tidy() {
   local build=build/release file files units=()
   [[ -f $build/compile_commands.json ]] || { echo "scripts/lint.sh: build first: scripts/build.sh release" >&2; return 1; }
-  # Without g++'s precompiled header, which clang cannot read; so each file must include what it uses.
   mkdir -p "$build/tidy"
-  sed 's/ -Winvalid-pch//; s/ -include [^ ]*cmake_pch.hxx / /' "$build/compile_commands.json" >"$build/tidy/compile_commands.json"
+  scripts/compile_commands.py "$build" >"$build/tidy/compile_commands.json"
   build=$build/tidy
   [[ $# -gt 0 ]] || { mapfile -t files < <(changed); set -- "${files[@]}"; }
   mapfile -t units < <(for file in "$@"; do unit_of "$file"; done | sort -u)

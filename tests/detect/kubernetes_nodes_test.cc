@@ -11,7 +11,7 @@
 #include "tests/detect/recorded_tools.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -140,5 +140,5 @@ TEST(KubernetesNodesTest, SaysWhatIsMissing) {
   EXPECT_EQ(ParseKubernetesNodes("<html>").status().message(), "kubectl printed no list of nodes");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -157,5 +157,5 @@ TEST_F(LocalMachineTest, RefusesSlicesAndDifferentDevices) {
               HasSubstr("different devices: 1 x NVIDIA A10, 1 x NVIDIA L40; must be stated"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -11,7 +11,7 @@
 #include "tests/detect/recorded_tools.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -171,5 +171,5 @@ TEST(SlurmNodesTest, PassesOnWhatAFailedCommandSaysLast) {
             "scontrol --oneliner show node failed: Unable to contact slurmctld");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -23,7 +23,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -260,5 +260,5 @@ const RefusedCase kRefusedCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, RefusedRunTest, testing::ValuesIn(kRefusedCases),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -21,7 +21,7 @@
 #include "tests/engine/engine_fixture.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AnyOf;
 using testing::ElementsAre;
@@ -306,5 +306,5 @@ TEST_F(EngineTest, NothingOfAnUnknownStudy) {
   EXPECT_TRUE(absl::IsNotFound(engine.Subscribe("study-none", 0, log.Sink()).status()));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

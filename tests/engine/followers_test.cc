@@ -13,7 +13,7 @@
 #include "recorder/store_access.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -150,5 +150,5 @@ TEST_F(FollowersTest, ManyPagesAreHandedOut) {
   EXPECT_EQ(given.back(), 2501);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -8,7 +8,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(SpoolTest, GivesItsLinesAsOftenAsTheyAreAskedFor) {
   Spool spool = Spool::Open().value();
@@ -41,5 +41,5 @@ TEST(SpoolTest, WithoutLimitsTakesMoreThanAnImport) {
   EXPECT_EQ(spool.Read(10)->size(), 10U);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -15,7 +15,7 @@
 #include "recorder/store_access.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 class StoreTest : public testing::Test {
  protected:
@@ -111,5 +111,5 @@ TEST_F(StoreTest, AReaderThatThrowsIsNotUsedAgain) {
   EXPECT_EQ(Count(store), 0U);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

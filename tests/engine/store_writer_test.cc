@@ -15,7 +15,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 StoreWriter::Together OpenInMemory() {
   auto opened = Recorder::Open({.path = ":memory:"});
@@ -110,5 +110,5 @@ TEST(StoreWriterTest, WhatWaitsIsWrittenTogether) {
   EXPECT_EQ(Count(writer), 3U);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

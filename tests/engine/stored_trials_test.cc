@@ -28,7 +28,7 @@
 #include "tests/tuner/fake_launcher.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 std::vector<ParallelPlan> Candidates() {
   std::vector<ParallelPlan> plans;
@@ -269,5 +269,5 @@ TEST_F(StoredTrialsTest, ACancelledStudyKeepsItsTrialsAndLeavesNoneOpen) {
   EXPECT_EQ(trials->trials[0].device_time, Seconds(800));  // 100 s on 8 devices
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

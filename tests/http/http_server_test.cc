@@ -20,7 +20,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -255,5 +255,5 @@ TEST(HttpServerTest, OnlyThisMachineIsServed) {
   EXPECT_EQ(Reason(second.status()), "CANNOT_LISTEN");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

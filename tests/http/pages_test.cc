@@ -7,7 +7,7 @@
 #include <string_view>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AnyOf;
 using testing::Contains;
@@ -63,5 +63,5 @@ TEST(PagesTest, NothingElseIsServed) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

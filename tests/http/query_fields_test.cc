@@ -6,7 +6,7 @@
 #include "meshwright/v1/service.pb.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::Field;
@@ -51,5 +51,5 @@ TEST(QueryFieldsTest, NumbersMustFitTheirField) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -22,7 +22,7 @@
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -226,5 +226,5 @@ TEST_F(ReadApiTest, TheDashboardGuardsEveryAnswer) {
   EXPECT_EQ(ask({.path = "/v1/studies", .origin = "http://evil.example"}).status, 403);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -8,7 +8,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   std::string name;
@@ -51,5 +51,5 @@ TEST(RequestMethodTest, NothingIsChangedOverHttp) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

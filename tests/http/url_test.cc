@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::Optional;
@@ -34,5 +34,5 @@ TEST(UrlTest, APathHasParts) {
   EXPECT_EQ(DecodePath("/%f"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "server/launchers/jobs/job_engine.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using enum FailureClass;
 
@@ -103,5 +103,5 @@ TEST_P(IsRetriedTest, ByItsClass) {
 INSTANTIATE_TEST_SUITE_P(All, IsRetriedTest, testing::ValuesIn(kRetries),
                          [](const auto& each) { return each.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

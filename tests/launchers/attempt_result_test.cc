@@ -9,7 +9,7 @@
 #include "search_space/spec/attempt.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -81,5 +81,5 @@ TEST(AttemptResultTest, TextsAreCleaned) {
   EXPECT_EQ(result->quality.environment_digest, "d ");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "server/tuner/question/launcher_facts.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(JobEnginesTest, AreThoseOfTheLaunchersThatRunJobs) {
   std::vector<std::string_view> run_jobs;
@@ -30,5 +30,5 @@ TEST(JobEnginesTest, HaveWhatAStudyNeeds) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

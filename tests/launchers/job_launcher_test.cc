@@ -14,7 +14,7 @@
 #include "tests/launchers/job_launcher_fixture.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -399,5 +399,5 @@ TEST_F(JobLauncherTest, OnThisMachine) {
   EXPECT_EQ(finished->outcome, TrialOutcome(Ran{.step_time = Seconds(0.25)}));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

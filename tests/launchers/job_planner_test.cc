@@ -22,7 +22,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsSupersetOf;
@@ -147,5 +147,5 @@ TEST_F(JobPlannerTest, ChipsThatTheReferenceStepDoesNotKnow) {
   EXPECT_THAT(Fields(), ElementsAre("trials.job.command"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "tests/launchers/job_engine_conformance.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -82,5 +82,5 @@ TEST_P(KubernetesKindTest, FailureAndCancel) {
   EXPECT_EQ(Until(JobState::kEnded, waiting).end, (JobEnd{.kind = JobEndKind::kCancelled}));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -16,7 +16,7 @@
 #include "tests/launchers/job_engine_conformance.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -444,5 +444,5 @@ TEST(HttpClientTest, ATokenFileThatCannotBeRead) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

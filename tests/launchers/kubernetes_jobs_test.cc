@@ -11,7 +11,7 @@
 #include "server/launchers/kubernetes/kubernetes_template.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -402,5 +402,5 @@ TEST(KubernetesJobsTest, MessagesOfErrors) {
   EXPECT_EQ(MessageOf("<html>"), "<html>");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

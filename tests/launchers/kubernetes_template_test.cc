@@ -13,7 +13,7 @@
 #include "server/tuner/question/kubernetes_options.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using Json = nlohmann::json;
 using testing::ElementsAre;
@@ -262,5 +262,5 @@ TEST(KubernetesOptionsTest, EveryBadFieldIsNamed) {
   EXPECT_THAT(FieldsOf(Validate({})), ElementsAre("server", "namespace", "image"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -15,7 +15,7 @@
 #include "tests/launchers/job_engine_conformance.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr int kSlots = 3;
 
@@ -217,5 +217,5 @@ TEST_P(LocalEngineTest, SeveralNodes) {
   EXPECT_EQ(engine_->Submit(spec).status().message(), "node_count = 2; must be 1 on this machine");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

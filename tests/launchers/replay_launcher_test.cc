@@ -27,7 +27,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 PlanRequest Plan(int tensor, int micro_batch) {
   return {.tensor_parallel = tensor, .micro_batch_size = micro_batch};
@@ -107,9 +107,10 @@ TEST(ReplayLauncherTest, RefusesAPlanThatNoRowHas) {
   EXPECT_EQ(launcher.Submit({.plan = {.tensor_parallel = 4}}).code(), absl::StatusCode::kNotFound);
 }
 
-StudyResult Answer(const StudyRequest& request) {
+StudyResult Answer(StudyRequest request) {
+  request.history = ResolvedRows(std::move(request.history));
   return std::get<StudyResult>(
-      RunStudyWithTrials(ResolveStudy(request, Known()).value(), Known(), {}).value());
+      RunStudyWithTrials(ResolveStudy(std::move(request), Known()).value(), Known(), {}).value());
 }
 
 TEST(ReplayStudyTest, MeasuredPlansComeFirstWithTheirTimes) {
@@ -348,5 +349,5 @@ TEST(ReplayStudyTest, QuestionsThatRunNothingRefuseTrials) {
   EXPECT_EQ(FieldViolations(answer.status())[0].field, "trials");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "tests/launchers/job_engine_conformance.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -55,5 +55,5 @@ TEST_P(SlurmEngineTest, FlagsThatSlurmRefuses) {
   EXPECT_THAT(std::string(id.status().message()), HasSubstr("Invalid partition"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -14,7 +14,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -81,5 +81,5 @@ TEST_F(SlurmFinishedTest, AControllerThatDoesNotAnswerIsNoEnd) {
   EXPECT_THAT(std::string(polled.status().message()), HasSubstr("Unable to contact"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

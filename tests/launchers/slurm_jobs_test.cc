@@ -7,7 +7,7 @@
 #include "server/launchers/jobs/job_engine.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -149,5 +149,5 @@ TEST(SlurmJobsTest, ScriptQuotesEverything) {
   EXPECT_THAT(script, HasSubstr("'run' 'it'\\''s' '$HOME'\n"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -111,9 +111,11 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/http",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
                 "server/engine proto/json server/convert server/rpc/calls"},
+    {.path = "server/version"},
     {.path = "server",
-     .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
-                "server/launchers server/plugins server/convert server/rpc server/http"},
+     .may_use =
+         "search_space/base recorder server/tuner/question server/process server/engine "
+         "server/launchers server/plugins server/convert server/rpc server/http server/version"},
 
     // The programs.
     {.path = "cli/program",
@@ -130,14 +132,16 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/local",
      .may_use = "search_space/ recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins server/convert cli/program cli/reports"},
+    {.path = "cli/help", .may_use = "proto/json cli/program cli/reports"},
     {.path = "cli/commands",
      .may_use = "search_space/ vendor_models recorder estimator/model estimator/learning "
                 "server/tuner/ proto/json "
                 "server/process server/engine server/http server/plugins server/plugins/wire "
                 "server/plugins/conformance server/convert server/rpc/client cli/program cli/input "
-                "cli/reports cli/local"},
+                "cli/reports cli/local cli/help"},
     {.path = "cli",
-     .may_use = "search_space/base server/process server/engine cli/program cli/commands"},
+     .may_use = "search_space/base server/process server/version cli/program cli/help "
+                "cli/commands"},
 
     // Folders that are not part of the product.
     {.path = "vendor_models/templates",
@@ -170,6 +174,12 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "absl/container/inlined_vector.h",
      .folders = "estimator/layer estimator/model",
      .is_quoted = true},
+    // Times of RFC 3339 are read by it.
+    {.prefix = "absl/strings/string_view.h",
+     .folders = "server/convert",
+     .sources_only = true,
+     .is_quoted = true},
+    {.prefix = "absl/time/", .folders = "server/convert", .sources_only = true, .is_quoted = true},
     {.prefix = "absl/", .folders = "", .reason = "only absl/status is used", .is_quoted = true},
     {.prefix = "nlohmann/json_fwd.hpp", .folders = kJson},  // declarations only
     {.prefix = "nlohmann/", .folders = kJson, .sources_only = true},

@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -187,5 +187,5 @@ TEST_P(CheckSourceTest, FindsExactlyWhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(All, CheckSourceTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

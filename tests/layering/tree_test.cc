@@ -21,7 +21,7 @@
 #include "tests/layering/page_paths.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -293,5 +293,5 @@ TEST(TreeTest, TableOfScriptsNamesEachOfThem) {
   EXPECT_GT(count, 10);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -34,7 +34,7 @@
 #include "vendor_models/abi/meshwright_costmodel.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
@@ -354,5 +354,5 @@ TEST(PlanFieldsTest, TheReaderOfJobsKnowsThem) {
   EXPECT_EQ(PythonKeys(path, "RECOMPUTE"), Names(kRecomputeFields)) << path;
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::SizeIs;
@@ -57,5 +57,5 @@ TEST(AbiTest, ALibraryOfOneZeroIsCalibrated) {
       model->FitCalibration("nvidia-a100-sxm4-80gb", std::span(&wrong, 1), {}).status()));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

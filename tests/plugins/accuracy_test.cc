@@ -18,7 +18,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -126,5 +126,5 @@ TEST(AccuracyTest, OfATemplate) {
   EXPECT_EQ(accuracy->first_count, 1);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -17,7 +17,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -198,5 +198,5 @@ TEST(CalibratedModelTest, WhatAModelFitsIsBounded) {
   EXPECT_TRUE(absl::IsUnimplemented(lacking.ListCalibrationTests(kChip, {}).status()));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -5,7 +5,7 @@
 #include "meshwright/costmodel/v1/costmodel.pb.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using namespace std::string_literals;
 
@@ -64,5 +64,5 @@ TEST(CleanTextTest, IsAlwaysReadBack) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -21,7 +21,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -280,5 +280,5 @@ TEST(ConcurrencyTest, AModelOfOneCallerIsNotAskedByMore) {
   EXPECT_THAT(check.detail, HasSubstr("one batch at a time"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -28,7 +28,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::IsEmpty;
 using Times = std::map<ParallelPlan, Seconds>;
@@ -123,5 +123,5 @@ TEST(ContainedTest, StudiesEndWithEveryOtherPlan) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

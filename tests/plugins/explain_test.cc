@@ -21,7 +21,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::Each;
@@ -132,5 +132,5 @@ TEST(ExplainByModelTest, AFallbackExplainsNothing) {
   EXPECT_THAT(explained->model_lines, IsEmpty());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using Numbers = std::map<std::string, std::string>;
 
@@ -76,5 +76,5 @@ TEST(HostArgumentsTest, ANumberThatIsAbsentIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -23,7 +23,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::Contains;
@@ -208,5 +208,5 @@ TEST(FailedBoundTest, IsForgottenWithTheProcess) {
   EXPECT_EQ(CountOf(events, "no_bounds"), 2);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

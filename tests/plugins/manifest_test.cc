@@ -11,7 +11,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -136,5 +136,5 @@ TEST(ManifestTest, AChangedProgramIsNotStarted) {
   EXPECT_EQ(Reason(status), "COST_MODEL_CHANGED");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -17,7 +17,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -69,5 +69,5 @@ TEST_F(ModelListTest, IsTheSameFromAServer) {
   EXPECT_EQ(served->SerializeAsString(), ListCostModels(manifests_).SerializeAsString());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -19,7 +19,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
@@ -269,5 +269,5 @@ TEST(ModelProcessTest, WaitsNoLongerThanItMay) {
   EXPECT_EQ(Reason(process->WaitForSocket(milliseconds(50))), "COST_MODEL_START");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

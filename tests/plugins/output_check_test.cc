@@ -13,7 +13,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -102,5 +102,5 @@ TEST(OutputCheckTest, OtherVerdictsAreLeftAlone) {
   EXPECT_EQ(figures.reason, "why");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 namespace wire = costmodel::v1;
 using testing::HasSubstr;
@@ -36,5 +36,5 @@ TEST(QuestionWireTest, ABreakdownThatIsTooLargeIsRefused) {
   EXPECT_TRUE(FromWire(WithLines(65, "x"), 1, false).ok());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

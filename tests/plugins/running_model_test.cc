@@ -29,7 +29,7 @@
 #include "tests/plugins/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -490,5 +490,5 @@ TEST(RunningModelTest, KillsAreSurvived) {
   EXPECT_THAT(ProcessesLeft(folders.path()), IsEmpty());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

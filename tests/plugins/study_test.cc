@@ -21,7 +21,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::IsEmpty;
 
@@ -167,5 +167,5 @@ TEST(StudyWithModelTest, EveryBadModelIsContained) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -74,5 +74,5 @@ TEST(CommandTest, TakesTooLong) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(output.status())) << output.status();
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

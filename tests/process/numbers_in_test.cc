@@ -12,7 +12,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::IsEmpty;
@@ -38,5 +38,5 @@ TEST(NumbersInTest, AProcessUntilItIsGone) {
   EXPECT_THAT(NumbersIn(threads), IsEmpty());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

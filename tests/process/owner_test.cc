@@ -6,7 +6,7 @@
 #include <string>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(Owner, ThisProcessIsAlive) {
   EXPECT_TRUE(IsAlive(OwnOwner())) << OwnOwner();
@@ -34,5 +34,5 @@ TEST(Owner, IsAliveWhileItCannotBeFoundOut) {
   EXPECT_TRUE(is_alive);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

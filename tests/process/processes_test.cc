@@ -12,7 +12,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -40,5 +40,5 @@ TEST(ProcessesTest, AFileThatCannotBeReadIsEmpty) {
   EXPECT_EQ(ReadFile("/no/such/file"), "");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -22,7 +22,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -196,5 +196,5 @@ TEST(WaitForCloseTest, TellsWhenTheLastWriterHasGone) {
   Wait(*pid);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -24,7 +24,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Optional;
@@ -273,5 +273,5 @@ TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
                                                     HasSubstr("of this job crashed"))));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

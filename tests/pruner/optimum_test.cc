@@ -24,7 +24,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // The laws of pruning, checked on random small problems: the search with its rules finds the best
 // of all legal plans, and more memory never hurts.
@@ -451,5 +451,5 @@ TEST_P(OptimumTest, DominatedPlansAreNoBetter) {
 
 INSTANTIATE_TEST_SUITE_P(Random, OptimumTest, testing::Range(0, SeedCount()));
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 const RuleTally& TallyOf(const Pruning& pruning, std::string_view rule) {
   return *std::ranges::find(pruning.tallies(), rule,
@@ -101,5 +101,5 @@ TEST_F(PruningTest, SizesNeedNoModel) {
   EXPECT_GT(TallyOf(pruning, kMemoryRule).count, 0);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -20,7 +20,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Compares NarrowRecompute with the evaluation of every choice, for every plan of a small space and
 // at capacities at which different choices are the first to fit.
@@ -356,5 +356,5 @@ TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
 
 INSTANTIATE_TEST_SUITE_P(Random, RecomputeTest, testing::Range(0, MESHWRIGHT_RANDOM_SEEDS));
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

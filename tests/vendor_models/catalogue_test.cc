@@ -18,7 +18,7 @@
 #include "vendor_models/chip_names.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -359,5 +359,5 @@ TEST(CatalogueTest, EmptyFolderNameMeansBuiltInOnly) {
   EXPECT_EQ(Catalogue::Load("").value().chips().size(), BuiltIn().chips().size());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

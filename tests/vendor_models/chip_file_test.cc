@@ -13,7 +13,7 @@
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // A file without mistakes; each case replaces the text `from`.
 constexpr char kGood[] = R"({
@@ -265,5 +265,5 @@ const BadFile kBadFiles[] = {
 INSTANTIATE_TEST_SUITE_P(All, BadFileTest, testing::ValuesIn(kBadFiles),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "vendor_models/chip_file.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Every shipped chip stays the same when it is written and read again.
 TEST(ChipTextTest, ReadsBackAsItWas) {
@@ -61,5 +61,5 @@ TEST(ChipTextTest, SetsAFigureAndSaysWhenThereIsNone) {
   EXPECT_FALSE(SetFigure(entry, {.name = "gemm_fixed", .value = "2e-05", .source = "here"}));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "vendor_models/closest_chips.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -210,5 +210,5 @@ TEST(NamesTest, AMistypedNameIsAnsweredByItsVendorOnly) {
   EXPECT_GT(answered, 50);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "vendor_models/catalogue.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::Contains;
@@ -199,5 +199,5 @@ TEST_P(BadFrameworkFileTest, NamesEverythingBad) {
 INSTANTIATE_TEST_SUITE_P(All, BadFrameworkFileTest, testing::ValuesIn(kBadCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "search_space/spec/framework_profile.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -205,5 +205,5 @@ TEST(SetFact, NamesAnUnknownKey) {
   EXPECT_EQ(profile, FrameworkProfile{});
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Returns the bytes that one layer keeps of one micro-batch, from its list of kernels.
 double StoredBy(const OwnedProblem& problem, const LayerSharding& sharding, bool is_moe) {
@@ -442,5 +442,5 @@ TEST(Activations, GatheredInputOfLatentAttentionAndSharedExperts) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

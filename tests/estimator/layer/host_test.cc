@@ -7,7 +7,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // The fourth-order smooth maximum of docs/cost_model/kernels.md "Host time".
 TEST(DeviceWithHost, LongerOfTheTwo) {
@@ -32,5 +32,5 @@ TEST(HostTime, BindsSmallWork) {
   EXPECT_LT(Line(FullOf(problem, {.tensor_parallel = 8}), TimeCause::kHost), 1e-9);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

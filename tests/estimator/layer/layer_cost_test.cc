@@ -19,7 +19,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // PlainPool with 64 cores of 1e12 FLOP/s each, whose tiles and waves lose nothing and whose memory
 // is never the limit: a GEMM of m = n = k = 2048 takes 2 x 2048^3 / 64e12 = 268.435456 us, each of
@@ -410,5 +410,5 @@ TEST(PriceProgram, Fp32SumsAreChargedOnce) {
   EXPECT_NEAR(Price(program, problem, {}).backward.device.count(), 2 * kCube, 1e-12);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

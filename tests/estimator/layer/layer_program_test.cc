@@ -14,7 +14,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // All cases have n = 4096 tokens per rank: one sequence of PlainProblem.
 constexpr double kTokens = 4096;
@@ -344,5 +344,5 @@ TEST_P(UnalignedHeadsTest, OnlyTheTwoProductsOfHeads) {
 INSTANTIATE_TEST_SUITE_P(All, UnalignedHeadsTest, testing::ValuesIn(kHeadCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // nanotron's 1B model of its published sweep: 16 layers, h = 2048, f = 8192, V = 131072. A layer
 // costs 4 h^2 + 3 h f = 67,108,864 and the output layer V h = 268,435,456, as much as 4 layers.
@@ -97,5 +97,5 @@ TEST(SplitLayers, NoLayerIsLost) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -18,7 +18,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -314,5 +314,5 @@ TEST(LegalityRulesTest, StagesOfTheirOwnShapeAreNotChecked) {
   EXPECT_TRUE(BrokenRules(ruled, plan).empty());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

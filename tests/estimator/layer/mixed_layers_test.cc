@@ -20,7 +20,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr int kWindow = 512;
 
@@ -149,5 +149,5 @@ TEST(MixedLayersTest, ScansRestOnAssumptions) {
   EXPECT_GT(scan.step_time_high / scan.step_time, attention.step_time_high / attention.step_time);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

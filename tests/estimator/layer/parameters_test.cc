@@ -11,7 +11,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 const ModelSpec kModels[] = {Llama2_7b(), Llama2_70b(), Gpt3_175b(), Mixtral_8x7b(), DeepseekV3()};
 
@@ -104,5 +104,5 @@ TEST(Parameters, DistinctMatrices) {
                    171'966'464.0 + 2 * 44'040'192.0);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Layers that keep their weights whole under ZeRO 3: docs/cost_model/memory.md "Whole weights".
 // Llama-2-7B, 32 layers of 202,383,360 parameters and two vocabulary matrices of 32000 x 4096, on
@@ -161,5 +161,5 @@ TEST(WholeWeights, OfOneRankChangeNothing) {
   EXPECT_EQ(whole.reserved_memory, sharded.reserved_memory);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

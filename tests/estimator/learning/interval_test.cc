@@ -25,7 +25,7 @@
 #include "vendor_models/chip_file.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 double Width(const Estimate& e) { return e.step_time_high / e.step_time_low; }
 
@@ -340,5 +340,5 @@ TEST(LargestMedianRatio, IsTheInverseOfProbabilityBelow) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

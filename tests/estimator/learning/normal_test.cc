@@ -7,7 +7,7 @@
 #include <optional>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(BoundedNormalTest, ABoundFarBelowChangesNothing) {
   const Normal bounded = Bounded({.mean = 0.3, .variance = 0.04}, -10, std::nullopt);
@@ -38,5 +38,5 @@ TEST(BoundedNormalTest, TwoBoundsHoldIt) {
   EXPECT_LT(even.variance, 4);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -11,7 +11,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using Runs = std::vector<RunResidual>;
 
@@ -194,5 +194,5 @@ TEST(DisagreementTest, OfOwnRunsWithOthers) {
   EXPECT_EQ(Disagreement(Equal(3, 0.5), kTimePrior), 0);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -17,7 +17,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr ParallelPlan kPlan = {.tensor_parallel = 8, .data_parallel = 4, .zero_stage = 1};
 
@@ -173,5 +173,5 @@ TEST(FastestProbabilitiesTest, AgreeWithPairs) {
   EXPECT_NEAR(FastestProbabilities({fast}, {a})[0], 1, 1e-9);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

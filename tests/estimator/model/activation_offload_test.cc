@@ -8,7 +8,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Activations in host memory: docs/cost_model/data_parallel.md "Host link". Llama-2-7B, one device
 // per replica, one sequence of 4096 tokens per micro-batch, eight of them per step. A layer keeps
@@ -70,5 +70,5 @@ TEST(ActivationOffload, CountsMicroBatchesInFlight) {
   EXPECT_EQ(activations(1), (16 - 6) * kLayerBytes);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -18,7 +18,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Llama-2-7B without its final norm, one sequence per micro-batch: m = 64 / 8 = 8 on one node.
 constexpr double kParameters = 6'738'415'616.0 - 4096;
@@ -495,5 +495,5 @@ TEST_P(DataGroupsTest, Place) {
 INSTANTIATE_TEST_SUITE_P(All, DataGroupsTest, testing::ValuesIn(kGroupCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -24,7 +24,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Walks 1F1B event by event on a node whose physical devices are divided evenly among the stages
 // that are ready.
@@ -238,5 +238,5 @@ TEST(SharedPipeline, StagesThatFillANodeWaitTogether) {
   EXPECT_LT(AnalyticModel(problem.View()).Quick(other).step_time / alone, 1.99);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

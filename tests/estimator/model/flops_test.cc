@@ -11,7 +11,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   const char* name;
@@ -69,5 +69,5 @@ TEST(ModelFlopsUtilization, DoesNotCountRecomputation) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

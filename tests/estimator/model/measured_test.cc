@@ -9,7 +9,7 @@
 #include "tests/estimator/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Step times of Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer
 // Models" (arXiv 2205.05198), table 5: Megatron-LM of that time on A100-SXM 80 GB nodes of eight,
@@ -96,5 +96,5 @@ TEST_P(MeasuredTest, StepTime) {
 INSTANTIATE_TEST_SUITE_P(Korthikanti2022, MeasuredTest, testing::ValuesIn(kRows),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Returns the bytes of states on a device: weights, gradients, optimizer.
 double States(const Estimate& estimate) {
@@ -386,5 +386,5 @@ TEST(Memory, OldLogitsOnTheLastStage) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   const char* name;
@@ -80,5 +80,5 @@ TEST(PipelineMessage, BetweenPools) {
   EXPECT_NEAR(message(), 30e-6 + whole / 4 + (13 + 158.6162) * 1e-6, 1e-8);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -15,7 +15,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr double kRounding = 1 + 1e-12;  // sums in different orders
 
@@ -103,5 +103,5 @@ TEST(BoundsTest, WithoutExpertsNothingIsLeftOut) {
             *PlanBounds(model).LeastTimeBelow(plan));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

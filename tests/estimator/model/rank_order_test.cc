@@ -17,7 +17,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct PlaceCase {
   const char* name;
@@ -216,5 +216,5 @@ TEST(RankOrderTest, LayersArePricedOnceWhereTheyLieAlike) {
   EXPECT_FALSE(PlanBounds(model).LeastTimeIfPriced(Inside(plan)).has_value());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -15,7 +15,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr int kStages = 4;
 constexpr int kLayers = 20;  // layers of a stage: Llama-2-70B has 80
@@ -118,5 +118,5 @@ TEST_P(RecomputeMixesTest, FittingWithoutSelectiveLayersHasOnlyFullOnes) {
 INSTANTIATE_TEST_SUITE_P(All, RecomputeMixesTest,
                          testing::Combine(testing::Values(1, 2), testing::Values(0.2, 0.6)));
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Llama-2-7B has 32 layers: 8 on each of four stages.
 struct Case {
@@ -75,5 +75,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"Folded", Folded(), {1, 3}}),
     [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

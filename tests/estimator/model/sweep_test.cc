@@ -18,7 +18,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Laws that hold for every plan, over plans drawn from the search space.
 
@@ -270,5 +270,5 @@ TEST(MixedPools, BreakdownAddsUp) {
   EXPECT_GT(FullOf(problem, plan).step_time, estimate.step_time);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

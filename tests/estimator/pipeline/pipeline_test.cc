@@ -14,7 +14,7 @@
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 std::vector<OccupiedRun> EachApart(const std::vector<double>& times) {
   std::vector<OccupiedRun> runs;
@@ -305,5 +305,5 @@ TEST(HasClosedForm, ThreeSchedules) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

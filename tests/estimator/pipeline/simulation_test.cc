@@ -20,7 +20,7 @@
 #include "search_space/spec/workload.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr Schedule kSchedules[] = {
     Schedule::kGpipe, Schedule::k1f1b,     Schedule::kInterleaved1f1b, Schedule::kZbH1,
@@ -266,5 +266,5 @@ TEST(Simulation, HoldsNoMoreThanMemoryCounts) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -19,7 +19,7 @@
 #include "tests/search_space/models.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   const char* name;
@@ -194,5 +194,5 @@ TEST(FusedAttentionTime, PowerLimited) {
               3e-6 + 134'217'728 / 0.8e9, 1e-9);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -15,7 +15,7 @@
 #include "tests/estimator/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr Bytes kGigabyte = {1'000'000'000};
 
@@ -321,5 +321,5 @@ TEST(Collective, HopsOfARingShareNics) {
   EXPECT_NEAR(time({.in_node = 2, .nodes = 2}, 40'000'000), 3 * (10e-6 + 10e6 / 6e9), 1e-9);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

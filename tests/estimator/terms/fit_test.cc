@@ -21,7 +21,7 @@
 #include "server/tuner/answers/sweep.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 ChipSpec Board() {
   ChipSpec chip;
@@ -204,5 +204,5 @@ TEST(GemmFitTest, ConstantsAtTheEdgeAreTold) {
               testing::ElementsAre("gemm_fixed_seconds", "gemm_norm_exponent"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

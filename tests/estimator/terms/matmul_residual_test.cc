@@ -11,7 +11,7 @@
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 GemmResidual At(double count, double m, double n, double k, double ratio) {
   return {.log_count = std::log(count),
@@ -92,5 +92,5 @@ TEST_P(ResidualRatioTest, MeanOfNeighbours) {
 INSTANTIATE_TEST_SUITE_P(Shapes, ResidualRatioTest, testing::ValuesIn(kCases),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

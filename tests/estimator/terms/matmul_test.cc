@@ -10,7 +10,7 @@
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // A chip whose GEMMs run at the share of its peak that tiles and waves leave.
 ChipSpec PlainChip() {
@@ -244,5 +244,5 @@ TEST(MatmulTime, PowerLimited) {
   EXPECT_NEAR(MatmulTime(shape, A100Chip(), rates, false).count(), 682.198e-6, 2e-9);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -8,7 +8,7 @@
 #include "search_space/spec/model.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   const char* name;
@@ -105,5 +105,5 @@ TEST_P(HybridTest, ExchangeRanks) {
 INSTANTIATE_TEST_SUITE_P(All, HybridTest, testing::ValuesIn(kHybridCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -21,7 +21,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -199,7 +199,7 @@ TEST(SweepTest, EachPointLeansOnTheHistoryOfItsOwnSize) {
       .history = {.sequence = 6,
                   .read = [](const Problem& problem) -> absl::StatusOr<StoreHistory> {
                     const int nodes = problem.cluster.pools.front().node_count;
-                    return StoreHistory{.rows = Runs(nodes, nodes == 1 ? 1.1 : 1.4),
+                    return StoreHistory{.rows = ResolvedRows(Runs(nodes, nodes == 1 ? 1.1 : 1.4)),
                                         .warnings = {fmt::format("drift on {} nodes", nodes)}};
                   }}};
   const StudyRequest request = {.question = TinyQuestion()};
@@ -255,5 +255,5 @@ TEST(SweepTest, MistakesAreNamed) {
   EXPECT_EQ(violations[1].field, "free_memory_ratios[1]");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -22,5 +22,5 @@ TEST(JoinedWarningsTest, WhatNotAllGiveIsNamed) {
               ElementsAre("all", "with 8 devices: first", "with 16 devices, 32 devices: later"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

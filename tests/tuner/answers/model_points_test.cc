@@ -24,7 +24,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -291,5 +291,5 @@ TEST(ModelSweepTest, WarnsOfPlansWithoutAnEstimate) {
   EXPECT_THAT(sweep.warnings, Contains(HasSubstr("not supported by it; the first: no data")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -20,7 +20,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -135,5 +135,5 @@ TEST(FrontOfTest, NoPointIsBeaten) {
   EXPECT_THAT(front, testing::ElementsAre(std::pair(0.1, 1.0), std::pair(0.3, 2.0)));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

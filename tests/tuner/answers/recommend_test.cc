@@ -24,7 +24,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -186,5 +186,5 @@ TEST(RecommendTest, OffloadOnlyOnRequestOrIfNothingElseFits) {
   EXPECT_EQ(Result(request).plans.front().plan.optimizer_offload_ratio, 1);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -17,7 +17,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -140,5 +140,5 @@ TEST_P(RefitMistakeTest, IsNamed) {
 INSTANTIATE_TEST_SUITE_P(All, RefitMistakeTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

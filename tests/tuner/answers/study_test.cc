@@ -25,7 +25,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -410,13 +410,5 @@ TEST(EvaluatePlanTest, APlanThatDoesNotFitStillHasEveryFigure) {
               Contains(testing::Field(&AppliedDefault::field, "plan.data_parallel")));
 }
 
-TEST(RoundedUpSecondsTest, PowersOfTen) {
-  EXPECT_EQ(RoundedUpSeconds(Seconds(0)), Seconds(10));
-  EXPECT_EQ(RoundedUpSeconds(Seconds(0.2)), Seconds(10));
-  EXPECT_EQ(RoundedUpSeconds(Seconds(10)), Seconds(10));
-  EXPECT_EQ(RoundedUpSeconds(Seconds(10.5)), Seconds(100));
-  EXPECT_EQ(RoundedUpSeconds(Seconds(999)), Seconds(1000));
-}
-
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

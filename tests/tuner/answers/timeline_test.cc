@@ -20,7 +20,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 EvaluateRequest Pipeline(std::optional<Schedule> schedule) {
   return {.question = TinyQuestion(),
@@ -99,5 +99,5 @@ TEST(TimelineTest, NotMoreThanAFileHolds) {
   EXPECT_TRUE(EvaluatePlan(request, Known(), {}).ok());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -23,7 +23,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -258,5 +258,5 @@ INSTANTIATE_TEST_SUITE_P(
             "24 combinations of settings of the workload; must be <= 16"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -29,7 +29,7 @@
 #include "vendor_models/chip_text.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::Field;
@@ -391,5 +391,5 @@ TEST(MeasurementsTest, UnknownItemsAreListedAndLeftAlone) {
   EXPECT_THAT(read->items, Contains(Field(&ItemState::name, "teleport")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -16,7 +16,7 @@
 #include "vendor_models/chip_text.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -221,5 +221,5 @@ TEST(ChipReadinessTest, AQuickRunIsNothingToJudgeBy) {
   EXPECT_THAT(calibration->warnings, Contains(HasSubstr("--quick")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -7,7 +7,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 ChipSpec Chip(const std::string& id) { return (*Known().chips.Find(id))->spec; }
 
@@ -38,5 +38,5 @@ TEST(GroupBandwidthTest, ARackIsOneDomain) {
   EXPECT_EQ(groups.back().provenance, Provenance::kAssumed);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -15,7 +15,7 @@
 #include "server/tuner/choice/plainness.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -196,5 +196,5 @@ TEST(Plainness, DistanceCountsFields) {
   EXPECT_EQ(DistanceOf(a, b), 2);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

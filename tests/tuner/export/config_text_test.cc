@@ -11,7 +11,7 @@
 #include "server/tuner/import/text/setting.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 nlohmann::ordered_json Sample() {
   nlohmann::ordered_json config;
@@ -74,5 +74,5 @@ TEST(ConfigTextTest, ReadersGiveItBack) {
   EXPECT_EQ(values(JsonSettings(JsonText(Sample()), "a.json")), expected);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -16,7 +16,7 @@
 #include "tests/tuner/export/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -111,5 +111,5 @@ TEST(ExportTest, RefusesWhatTheFrameworkRefusesToRun) {
               HasSubstr("plan.tensor_parallel = 4; megatron-core refuses it: it is a test"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include "tests/tuner/export/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -135,5 +135,5 @@ TEST_P(FrameworkRefuses, NamesTheField) {
 INSTANTIATE_TEST_SUITE_P(All, FrameworkRefuses, testing::ValuesIn(kRefused),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

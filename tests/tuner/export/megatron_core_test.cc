@@ -12,7 +12,7 @@
 #include "tests/tuner/export/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -441,5 +441,5 @@ TEST(MegatronCoreTest, EmbeddingAndLossCountAsLayers) {
                         "'Et*3|t*3|t*3|t*3|t*2|t*2|t*2|t*2L'"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

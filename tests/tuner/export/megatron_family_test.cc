@@ -8,7 +8,7 @@
 #include "tests/tuner/export/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -277,5 +277,5 @@ data:
               testing::Contains(HasSubstr("data and tokenizer: data_path, tokenizer_type")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

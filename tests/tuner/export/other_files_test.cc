@@ -8,7 +8,7 @@
 #include "tests/tuner/export/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -256,5 +256,5 @@ trainer.strategy.ddp.grad_reduce_in_fp32=True
 )");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -8,7 +8,7 @@
 #include "tests/tuner/export/problems.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Names and choices are those of the sources that server/tuner/export/exporters.h names.
 
@@ -176,5 +176,5 @@ TEST(DeepSpeedTest, GoldenWithOffload) {
 )");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

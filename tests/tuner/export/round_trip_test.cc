@@ -26,7 +26,7 @@
 #include "tests/tuner/export/expressed_plan.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr int kPlans = MESHWRIGHT_RANDOM_PLANS;  // exported and read back, for each framework
 constexpr int kMaxDraws = 400 * kPlans;
@@ -205,5 +205,5 @@ INSTANTIATE_TEST_SUITE_P(All, RoundTripTest, testing::ValuesIn(kTrips), [](const
   return name;
 });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -14,7 +14,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -81,5 +81,5 @@ TEST(UnrunnableFieldsTest, DefaultsCanRun) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -26,7 +26,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -141,7 +141,7 @@ TEST(CalibrateTest, AnEvaluatedPlanNamesTheRunsBehindIt) {
   const std::vector<HistoryRow> none;
   Calibrator plain(none, Known());
   EXPECT_EQ(EvaluatePlan(asked, plain)->calibration, std::nullopt);
-  const std::vector<HistoryRow> runs = {Ran(1.05, 1), RanElsewhere(1.05)};
+  const std::vector<HistoryRow> runs = ResolvedRows({Ran(1.05, 1), RanElsewhere(1.05)});
   Calibrator calibrator(runs, Known());
   const auto evaluated = EvaluatePlan(asked, calibrator);
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();
@@ -454,5 +454,5 @@ TEST(CalibrateTest, OnlySurprisesWithinReasonMoveTheMemoryModel) {
   EXPECT_THAT(far.warnings, testing::Contains(HasSubstr("the model is not moved")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

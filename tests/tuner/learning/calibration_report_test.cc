@@ -19,7 +19,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Returns a run that took `time` times the modelled time.
 HistoryRow Row(const Question& question, double time, const std::string& measurement_id = "") {
@@ -126,5 +126,5 @@ TEST(CalibrationReportTest, ShowsTwentyOfMany) {
   EXPECT_EQ(report->evidence.size(), 20u);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -16,7 +16,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr std::int64_t kSequence = 7;
 
@@ -157,5 +157,5 @@ constexpr Difference kDifferences[] = {
 INSTANTIATE_TEST_SUITE_P(All, HistoryRunsOther, testing::ValuesIn(kDifferences),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -8,7 +8,7 @@
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 PlanFeatures At(double x) { return {x}; }
 
@@ -75,5 +75,5 @@ TEST(ResidualProcessTest, OrderOfRunsDoesNotMatter) {
   EXPECT_NEAR(one.At(2).variance, other.At(2).variance, 1e-12);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

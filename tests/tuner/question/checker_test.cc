@@ -14,7 +14,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 RecomputePlan Mixed(std::vector<int> full, std::vector<int> selective) {
   return {.granularity = RecomputeGranularity::kFull,
@@ -266,5 +266,5 @@ TEST(CheckEstimateTest, RefusesFiguresThatCannotBeTrue) {
   EXPECT_TRUE(absl::IsInternal(CheckEstimate(plan, estimate, problem)));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

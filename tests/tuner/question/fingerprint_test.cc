@@ -10,7 +10,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   const char* name;
@@ -100,5 +100,5 @@ TEST(ChipFingerprintTest, CountsEveryFigure) {
   EXPECT_NE(before, ChipFingerprint(torus));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(LauncherFactsTest, AreFoundByName) {
   for (const LauncherFacts& launcher : Launchers()) {
@@ -19,5 +19,5 @@ TEST(LauncherFactsTest, AreFoundByName) {
   EXPECT_TRUE(RunsJobs(kLocalLauncher));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -19,7 +19,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::Each;
@@ -468,5 +468,5 @@ TEST(CheckQuestionTest, AnUnknownFrameworkIsAMistake) {
               testing::StartsWith("\"megatron\"; must be one of megatron-core, "));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -13,7 +13,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -97,5 +97,5 @@ TEST(ResolveCaseTest, NamesTheMistakesOfThePlan) {
   EXPECT_THAT(Fields(resolved.status()), testing::Not(IsEmpty()));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

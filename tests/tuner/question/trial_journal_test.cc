@@ -16,7 +16,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // The records that a store keeps of a study's trials.
 struct Kept {
@@ -168,5 +168,5 @@ TEST(TrialJournalTest, TheCalibrationIsKeptBeforeTheFirstTrial) {
   EXPECT_EQ(calls[1], "begin");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

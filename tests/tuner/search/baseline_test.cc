@@ -16,7 +16,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Shape {
   int tensor = 1;
@@ -136,5 +136,5 @@ TEST(BaselineByThumbTest, SkipsWhatIsIllegal) {
   EXPECT_EQ(RuleOfThumbBaseline(problem, model), PlanOf({2, 1}, RecomputeGranularity::kNone));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

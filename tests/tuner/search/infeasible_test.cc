@@ -20,7 +20,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // A question that no plan fits, and whose states or activations need the most memory.
 StudyRequest Gpt3OnOneNode() {
@@ -143,5 +143,5 @@ TEST(InfeasibleTest, NoLegalPlanAtAll) {
   EXPECT_THAT(answer.suggestions.front(), testing::HasSubstr("no legal plan"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -20,7 +20,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 Problem ProblemOf(const ModelSpec& model, int nodes, const std::string& framework,
                   int sequence_length = 4096) {
@@ -95,5 +95,5 @@ TEST(BaselineByThumbTest, IsWhatTheFrameworkCanRun) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -23,7 +23,7 @@
 #include "tests/tuner/resolve.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -257,5 +257,5 @@ TEST(AskedModelTest, CasesKeepTheirModelAndSayWhatItCannot) {
             "COST_MODEL_NO_ESTIMATE");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

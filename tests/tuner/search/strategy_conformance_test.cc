@@ -27,7 +27,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // The contract that every strategy of the table keeps.
 
@@ -300,5 +300,5 @@ TEST(StrategiesTest, UnknownNamesHaveNone) {
             nullptr);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

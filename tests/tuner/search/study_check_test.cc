@@ -8,7 +8,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -62,5 +62,5 @@ const Case kMistakes[] = {
 INSTANTIATE_TEST_SUITE_P(All, StudyCheckMistake, testing::ValuesIn(kMistakes),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -7,7 +7,7 @@
 #include <fstream>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct ProgressCase {
   std::string name;
@@ -77,5 +77,5 @@ TEST(HarnessProgressFileTest, WhatCannotBeReadIsNoProgress) {
   std::filesystem::remove_all(folder);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -22,7 +22,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr TrialRepeats kInterleaved = {.interleaves_baseline = true};
 
@@ -309,5 +309,5 @@ TEST(TrialRepeatsTest, ConfirmingKeepsToTheBudgetOfTime) {
   EXPECT_EQ(run.confirming_limit, TrialStop::kTimeLimit);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -20,7 +20,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(TrialStudyTest, MeasuresTheBaselineFirst) {
   StudyRequest request = {.question = TinyQuestion()};
@@ -144,5 +144,5 @@ TEST(TrialStudyTest, ALauncherThatCannotStartIsAnError) {
   EXPECT_EQ(answer.status().message(), "no scheduler");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -18,7 +18,7 @@
 #include "tests/tuner/fake_launcher.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // Returns a candidate whose modelled step takes `seconds` and whose modelled memory is `gib` of 80.
 RankedPlan Candidate(int micro_batch, double seconds, double gib = 10, double fits = 1) {
@@ -404,5 +404,5 @@ TEST(RunTrialsTest, AJobThatDoesNotEndIsGivenUp) {
   EXPECT_TRUE(run.tried.empty());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright
