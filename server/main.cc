@@ -38,6 +38,7 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
+#include "server/version/version.h"
 
 namespace meshwright {
 namespace {
@@ -57,7 +58,7 @@ struct Flags {
 };
 
 void DeclareFlags(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version", std::string(MESHWRIGHT_VERSION));
+  app.set_version_flag("--version", VersionText("meshwrightd"));
   app.add_option("--listen", flags.server.listen, "HOST:PORT (port 0: any free one) or unix:/path")
       ->capture_default_str();
   app.add_flag("--insecure-listen", flags.server.allows_other_hosts,

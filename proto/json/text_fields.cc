@@ -25,6 +25,7 @@ constexpr std::string_view kFieldsOfLines[] = {
     "meshwright.v1.ConfigFile.text",     "meshwright.v1.CreateJobReportRequest.note",
     "meshwright.v1.JobTemplate.command", "meshwright.v1.JobTemplate.environment",
     "meshwright.v1.Measurement.note",    "meshwright.v1.RankedPlan.ExportsEntry.value",
+    "meshwright.v1.Study.note",          "meshwright.v1.UpdateStudyRequest.note",
 };
 // The fields that hold JSON in a string. The parser of that JSON checks the strings in it.
 constexpr std::string_view kFieldsOfJson[] = {

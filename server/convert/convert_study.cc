@@ -16,7 +16,6 @@
 #include "server/convert/read_wire.h"
 #include "server/convert/wire_time.h"
 #include "server/engine/study_codec.h"
-#include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/kubernetes_options.h"
@@ -284,7 +283,7 @@ v1::TuneResult ToWire(const StudyResult& result) {
   search.set_space_count(result.search.space_count);
   FillPrunedCounts(result.search, *search.mutable_pruned_count_by_rule());
   search.set_evaluated_count(result.search.evaluated_count);
-  search.set_seconds(RoundedUpSeconds(result.search.seconds).count());
+  search.set_seconds(result.search.seconds.count());
   search.set_complete(result.search.complete);
   search.set_optimality_gap_ratio(result.search.optimality_gap);
   FillAppliedDefaults(result.applied_defaults, *wire.mutable_applied_defaults());
@@ -334,6 +333,7 @@ v1::Progress ToWire(const Progress& progress) {
   wire.set_evaluated_count(progress.evaluated_count);
   if (progress.best_step_time) wire.set_best_step_time_seconds(progress.best_step_time->count());
   wire.set_job_status(progress.job_status);
+  wire.set_limit_count(progress.limit_count);
   return wire;
 }
 
@@ -353,6 +353,10 @@ v1::Study ToWire(const StudyRecord& record) {
   wire.set_best_plan_digest(record.best_plan_digest);
   wire.set_error_message(record.error_message);
   wire.set_revision(record.revision);
+  wire.set_display_name(record.remarks.display_name);
+  wire.set_note(record.remarks.note);
+  wire.mutable_labels()->insert(record.remarks.labels.begin(), record.remarks.labels.end());
+  wire.set_etag(fmt::format("{}", record.remarks.edit_count));
   return wire;
 }
 

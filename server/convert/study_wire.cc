@@ -1,10 +1,21 @@
 #include "server/convert/study_wire.h"
 
+#include <fmt/format.h>
+#include <google/protobuf/map.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "recorder/recorder.h"
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
@@ -16,13 +27,66 @@
 namespace meshwright {
 namespace {
 
+constexpr std::size_t kMaxDisplayName = 120;
+constexpr std::size_t kMaxNote = 10'000;
+constexpr std::size_t kMaxLabel = 63;
+
+bool IsKeyChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+bool IsValueChar(char c) { return IsKeyChar(c) || (c >= 'A' && c <= 'Z'); }
+
+void CheckLabelKey(std::string_view key, std::string_view field, const MessageReader& in) {
+  if (!key.empty() && key.size() <= kMaxLabel && std::ranges::all_of(key, IsKeyChar)) return;
+  in.Add(field,
+         fmt::format("{}; must be 1 to {} of a-z, 0-9, -, _ and .", QuotedText(key), kMaxLabel));
+}
+
+std::map<std::string, std::string> LabelsOf(
+    const google::protobuf::Map<std::string, std::string>& wire, const MessageReader& in) {
+  std::map<std::string, std::string> labels(wire.begin(), wire.end());
+  for (const auto& [key, value] : labels) {
+    CheckLabelKey(key, "labels", in);
+    if (value.size() <= kMaxLabel && std::ranges::all_of(value, IsValueChar)) continue;
+    in.Add(fmt::format("labels[{}]", QuotedText(key)),
+           fmt::format("{}; must be at most {} of a-z, A-Z, 0-9, -, _ and .", QuotedText(value),
+                       kMaxLabel));
+  }
+  return labels;
+}
+
+std::optional<std::string> TextUpTo(std::size_t most, std::string_view field,
+                                    const MessageReader& in) {
+  std::optional<std::string> text = in.Text(field);
+  if (text.has_value() && text->size() > most) {
+    in.Add(field, fmt::format("{} bytes; must be at most {}", text->size(), most));
+  }
+  return text;
+}
+
 absl::StatusOr<StudyFilter> ReadFilter(const v1::ListStudiesRequest& request) {
   if (!request.has_filter()) return StudyFilter();
   std::vector<FieldViolation> found;
   const MessageReader in(request.filter(), "filter", found);
+  const auto time = [&in](std::string_view field) -> std::optional<std::int64_t> {
+    const auto text = in.Text(field);
+    if (!text.has_value()) return std::nullopt;
+    const auto time_ms = ParseWireTime(*text);
+    if (!time_ms.has_value()) {
+      in.Add(field,
+             fmt::format("{}; must be a date or a time, such as 2026-01-31 or 2026-01-31T23:59:59Z",
+                         QuotedText(*text)));
+    }
+    return time_ms;
+  };
   StudyFilter filter = {.state = in.Choice<StudyState>("state"),
                         .outcome = in.Text("outcome"),
-                        .text = in.Text("text")};
+                        .text = in.Text("text"),
+                        .chip = in.Text("chip"),
+                        .labels = LabelsOf(request.filter().labels(), in),
+                        .create_time_from_ms = time("created_from"),
+                        .create_time_before_ms = time("created_before")};
   if (!found.empty()) return InvalidFields(found);
   return filter;
 }
@@ -60,6 +124,34 @@ absl::StatusOr<v1::ListPlansResponse> ListPlans(const HistoryQueries& history,
   ASSIGN_OR_RETURN(const PlanPage page, history.ListPlans(request.study_id(), request.page_size(),
                                                           request.page_token()));
   return ToWire(page);
+}
+
+absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request) {
+  std::vector<FieldViolation> found;
+  const MessageReader in(request, "", found);
+  StudyEdit edit = {.study_id = request.study_id(),
+                    .display_name = TextUpTo(kMaxDisplayName, "display_name", in),
+                    .note = TextUpTo(kMaxNote, "note", in),
+                    .labels = LabelsOf(request.labels(), in),
+                    .removed_labels = in.Texts("removed_labels")};
+  for (const std::string& key : edit.removed_labels) {
+    CheckLabelKey(key, "removed_labels", in);
+    if (edit.labels.contains(key)) {
+      in.Add("removed_labels", fmt::format("{}; is set by labels too", QuotedText(key)));
+    }
+  }
+  if (const auto etag = in.Text("etag"); etag.has_value()) {
+    std::int64_t edit_count = 0;
+    const char* const end = etag->data() + etag->size();
+    const auto [read, error] = std::from_chars(etag->data(), end, edit_count);
+    if (error == std::errc() && read == end) {
+      edit.edit_count = edit_count;
+    } else {
+      in.Add("etag", fmt::format("{}; must be the etag of a study", QuotedText(*etag)));
+    }
+  }
+  if (!found.empty()) return InvalidFields(found);
+  return edit;
 }
 
 v1::WatchStudyResponse ToWire(const EventRecord& event) {

@@ -28,6 +28,10 @@ absl::StatusOr<v1::GetStudyResponse> GetStudy(const HistoryQueries& history, con
 absl::StatusOr<v1::ListPlansResponse> ListPlans(const HistoryQueries& history,
                                                 const v1::ListPlansRequest& request);
 
+// Reads a change of a study's remarks. INVALID_ARGUMENT names every field that is too long or has
+// other characters than allowed.
+absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request);
+
 // Converts a line of a study's journal.
 v1::WatchStudyResponse ToWire(const EventRecord& event);
 

@@ -5,6 +5,9 @@
 #include <chrono>
 #include <ctime>
 
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
 namespace meshwright {
 
 std::string WireTime(std::int64_t unix_milliseconds) {
@@ -18,6 +21,17 @@ std::string WireTime(std::int64_t unix_milliseconds) {
 std::string WireTimeNow() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return WireTime(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+std::optional<std::int64_t> ParseWireTime(std::string_view text) {
+  const absl::string_view stated(text.data(), text.size());
+  absl::Time time;
+  const bool is_read = absl::ParseTime(absl::RFC3339_full, stated, &time, nullptr) ||
+                       absl::ParseTime("%Y-%m-%d", stated, &time, nullptr);
+  if (!is_read || time == absl::InfiniteFuture() || time == absl::InfinitePast()) {
+    return std::nullopt;
+  }
+  return absl::ToUnixMillis(time);
 }
 
 }  // namespace meshwright

@@ -42,7 +42,8 @@ struct EngineHooks {
   // Runs a study. Tests replace it to hold a study while it runs.
   std::function<absl::StatusOr<StudyAnswer>(const ResolvedStudy&, const Knowledge&,
                                             const StudyControl&)>
-      run = RunStudy;
+      run = [](const ResolvedStudy& study, const Knowledge& knowledge,
+               const StudyControl& control) { return RunStudy(study, knowledge, control); };
   // Returns the time by which the progress of studies is thinned. Tests replace it; called from any
   // thread.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;

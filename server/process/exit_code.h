@@ -3,17 +3,17 @@
 namespace meshwright {
 
 // The exit codes of all programs. Scripts rely on them, so their meaning never changes.
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitInternal = 1;
-inline constexpr int kExitUsage = 2;
-inline constexpr int kExitInvalidInput = 3;
-inline constexpr int kExitInfeasible = 4;
-inline constexpr int kExitNotFound = 5;
-inline constexpr int kExitConflict = 6;
-inline constexpr int kExitQuota = 7;
-inline constexpr int kExitUnavailable = 8;
-inline constexpr int kExitDeadline = 9;
-inline constexpr int kExitTrialsFailed = 10;
-inline constexpr int kExitInterrupted = 130;
+inline constexpr int kExitDone = 0;      // done
+inline constexpr int kExitInternal = 1;  // a mistake in Meshwright itself; please report it
+inline constexpr int kExitUsage = 2;     // a command or flag that is not known, or not allowed here
+inline constexpr int kExitInvalidInput = 3;  // an input or a question that is not valid
+inline constexpr int kExitInfeasible = 4;    // no plan fits
+inline constexpr int kExitNotFound = 5;     // something named is not there: a file, a study, a chip
+inline constexpr int kExitConflict = 6;     // the state of things forbids it
+inline constexpr int kExitQuota = 7;        // a limit of the server, or a budget, is used up
+inline constexpr int kExitUnavailable = 8;  // the server or the store cannot be used now
+inline constexpr int kExitDeadline = 9;     // the deadline passed before an answer
+inline constexpr int kExitTrialsFailed = 10;  // none of the trials measured a step
+inline constexpr int kExitInterrupted = 130;  // interrupted by a signal
 
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using google::protobuf::FieldDescriptor;
 using testing::IsEmpty;
@@ -26,8 +26,8 @@ const MistakeCase kMistakes[] = {
      R"({"model": {"layer_cuont": 3}})",
      {{"model.layer_cuont", "unknown field; did you mean \"layer_count\"?"}}},
     {"AbbreviatedKey",
-     R"({"model": {"layers": 3}})",
-     {{"model.layers", "unknown field; did you mean \"layer_count\"?"}}},
+     R"({"model": {"vocab": 3}})",
+     {{"model.vocab", "unknown field; did you mean \"vocab_size\"?"}}},
     {"CamelCaseKey",
      R"({"workload": {"globalBatchSize": 3}})",
      {{"workload.globalBatchSize", "unknown field; did you mean \"global_batch_size\"?"}}},
@@ -243,5 +243,5 @@ TEST(JsonTest, SchemaHasOnlyFieldsThatJsonKnows) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

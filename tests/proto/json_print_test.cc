@@ -9,7 +9,7 @@
 #include "proto/json/json.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using google::protobuf::util::MessageDifferencer;
 
@@ -101,5 +101,5 @@ TEST(PrintJsonTest, ReadsBackEqual) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

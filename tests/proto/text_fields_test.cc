@@ -13,7 +13,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
@@ -114,5 +114,5 @@ TEST(CleanTextsTest, CleansTheValuesOfMaps) {
   EXPECT_EQ(plan.exports().at("megatron-core"), "--a \\\n--b ");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(ServerAddress, OtherHostsAreRefusedUnlessTold) {
   const TemporaryFolder folder;
@@ -37,5 +37,5 @@ TEST(ServerAddress, OtherHostsAreRefusedUnlessTold) {
   EXPECT_TRUE(Client::Connect(socket).ok());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

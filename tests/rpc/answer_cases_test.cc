@@ -10,7 +10,7 @@
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 constexpr char kCase[] = R"({
   "model": {"name": "tiny", "layer_count": 4, "hidden_size": 512, "ffn_hidden_size": 2048,
@@ -124,5 +124,5 @@ TEST(AnswerCasesTest, EndsWhenTheCallerHasGone) {
   EXPECT_TRUE(absl::IsCancelled(AnswerCases(request, Known(), {}, cancel.get_token()).status()));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

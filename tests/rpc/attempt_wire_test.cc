@@ -18,7 +18,7 @@
 #include "tests/rpc/full_samples.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 // A study with one trial, whose only attempt ran and crashed.
 class AttemptWireTest : public testing::Test {
@@ -132,5 +132,5 @@ TEST_F(AttemptWireTest, WhatThereIsNot) {
   EXPECT_EQ(bad[0].description, "0; must be >= 1");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

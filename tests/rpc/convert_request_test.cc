@@ -15,7 +15,7 @@
 #include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::Contains;
@@ -483,7 +483,7 @@ TEST(ConvertRequestTest, UnknownModelFamilyKeepsItsReason) {
   v1::TuneRequest wire;
   ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
   wire.clear_model();
-  wire.set_hugging_face_config_json(R"({"model_type": "resnet"})");
+  wire.set_hugging_face_config_json(R"({"model_type": "bert"})");
   const auto alone = FromWire(wire, Known());
   EXPECT_EQ(Reason(alone.status()), "UNKNOWN_MODEL_FAMILY");
   wire.set_plan_count(0);
@@ -492,5 +492,5 @@ TEST(ConvertRequestTest, UnknownModelFamilyKeepsItsReason) {
   EXPECT_EQ(FieldViolations(with_more.status()).size(), 2u) << with_more.status();
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

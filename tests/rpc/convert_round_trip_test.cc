@@ -27,7 +27,7 @@
 #include "tests/rpc/full_samples.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
@@ -64,6 +64,10 @@ Domain ThroughJson(const Wire& wire, Domain (*read)(const MessageReader&)) {
 TEST(RoundTripTest, Model) {
   EXPECT_EQ(ThroughJson(ToWire(FullModel()), ReadModel), FullModel());
   EXPECT_THAT(UnsetFields(ToWire(FullModel())), testing::IsEmpty());
+  ModelSpec mixed = FullModel();
+  mixed.layers.clear();
+  mixed.moe->first_dense_layer_count = 1;
+  EXPECT_EQ(ThroughJson(ToWire(mixed), ReadModel), mixed);
   ModelSpec dense = FullModel();
   dense.moe.reset();
   dense.mla.reset();
@@ -153,5 +157,5 @@ TEST(DriftTest, EveryFieldOfThePlanReachesItsKey) {
   EXPECT_EQ(changes, 18 + 4 + 7 + 4);  // plan, recompute, stage, its recompute
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

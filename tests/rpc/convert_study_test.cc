@@ -27,7 +27,7 @@
 #include "tests/rpc/full_samples.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using google::protobuf::util::MessageDifferencer;
 
@@ -409,7 +409,7 @@ TEST(ResultTest, EveryFieldIsSet) {
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
-  EXPECT_EQ(wire.search().seconds(), RoundedUpSeconds(Seconds(0.02)).count());
+  EXPECT_EQ(wire.search().seconds(), 0.02);
   EXPECT_EQ(wire.search().pruned_count_by_rule().at("divisibility"), 40);
   EXPECT_EQ(wire.trials(0).outcome(), "ok");
   EXPECT_EQ(wire.trial_summary().stop_reason(), "trial_limit");
@@ -446,26 +446,30 @@ TEST(ResultTest, AnswersAreStoredAndShown) {
 }
 
 TEST(StudyTest, ShowsTimesInUtc) {
-  const StudyRecord record = {.id = "s",
-                              .state = StudyState::kSucceeded,
-                              .outcome = "improved",
-                              .model_name = "m",
-                              .cluster_name = "c",
-                              .device_count = 8,
-                              .error_message = "e",
-                              // 2024-02-29 is day 19782 of Unix time: 54 x 365 + 13 leap days in
-                              // 1970..2023, + 31 + 28. 19782 x 86400 s + 23:59:58 = 86398 s.
-                              .create_time_ms = (19782LL * 86400 + 86398) * 1000 + 7,
-                              .end_time_ms = (19782LL * 86400 + 86400) * 1000,
-                              .search_time = Seconds(0.5),
-                              .best_step_time = Seconds(2),
-                              .gain_over_baseline = 0.25,
-                              .best_plan_digest = "d",
-                              .revision = 3};
+  const StudyRecord record = {
+      .id = "s",
+      .state = StudyState::kSucceeded,
+      .outcome = "improved",
+      .model_name = "m",
+      .cluster_name = "c",
+      .device_count = 8,
+      .error_message = "e",
+      // 2024-02-29 is day 19782 of Unix time: 54 x 365 + 13 leap days in
+      // 1970..2023, + 31 + 28. 19782 x 86400 s + 23:59:58 = 86398 s.
+      .create_time_ms = (19782LL * 86400 + 86398) * 1000 + 7,
+      .end_time_ms = (19782LL * 86400 + 86400) * 1000,
+      .search_time = Seconds(0.5),
+      .best_step_time = Seconds(2),
+      .gain_over_baseline = 0.25,
+      .best_plan_digest = "d",
+      .revision = 3,
+      .remarks = {
+          .display_name = "first try", .note = "n", .labels = {{"team", "llm"}}, .edit_count = 2}};
   const v1::Study wire = ToWire(record);
   EXPECT_EQ(wire.create_time(), "2024-02-29T23:59:58.007Z");
   EXPECT_EQ(wire.end_time(), "2024-03-01T00:00:00.000Z");
   EXPECT_EQ(wire.state(), "succeeded");
+  EXPECT_EQ(wire.etag(), "2");
   EXPECT_THAT(UnsetFields(wire), testing::IsEmpty());
 }
 
@@ -474,10 +478,11 @@ TEST(ProgressTest, EveryFieldIsSet) {
                              .space_count = 10,
                              .considered_count = 4,
                              .evaluated_count = 3,
+                             .limit_count = 8,
                              .best_step_time = Seconds(1),
                              .job_status = "trial 1: job 7 pending: Resources"};
   EXPECT_THAT(UnsetFields(ToWire(progress)), testing::IsEmpty());
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include "tests/rpc/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 
@@ -99,5 +99,5 @@ TEST(Crash, AServerThatIsToldToStopLeavesItsStudyToTheNext) {
   EXPECT_EQ(StatesToTheEnd(*client, id).back(), "succeeded");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -16,7 +16,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 namespace health = grpc::health::v1;
 namespace reflection = grpc::reflection::v1alpha;
@@ -153,5 +153,5 @@ const RefusalCase kRefusals[] = {
 INSTANTIATE_TEST_SUITE_P(All, RefusalTest, testing::ValuesIn(kRefusals),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

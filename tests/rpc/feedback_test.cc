@@ -13,7 +13,7 @@
 #include "tests/rpc/server_fixture.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -417,5 +417,5 @@ TEST_F(FeedbackTest, ABackupIsAStoreOfItsOwn) {
   EXPECT_EQ(*copy->LastMeasurementSequence(), 1);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

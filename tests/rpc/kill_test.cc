@@ -26,7 +26,7 @@
 #include "tests/rpc/kill_study.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using Clock = std::chrono::steady_clock;
 
@@ -237,5 +237,5 @@ TEST_F(KillTest, DISABLED_SurvivesKillsAtRandomTimes) {
   fmt::print("{} of {} studies killed, {} once more\n", killed_, kills, killed_again_);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -15,7 +15,7 @@
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -91,5 +91,5 @@ TEST(ReadJobTest, OptionsOfThisMachineThatCannotBe) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

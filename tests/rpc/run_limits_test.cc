@@ -12,7 +12,7 @@
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -62,5 +62,5 @@ TEST(RunLimitsTest, APeakThatCannotBe) {
                                          "1000000000000001; must be <= 1000000000000000"}));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

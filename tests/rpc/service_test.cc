@@ -16,7 +16,7 @@
 #include "tests/rpc/server_fixture.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using std::chrono::milliseconds;
 using testing::AnyOf;
@@ -200,11 +200,13 @@ TEST_F(ServerTest, UnknownThingsAreNotFound) {
   trials.set_study_id("study-none");
   v1::ListAttemptsRequest attempts;
   attempts.set_study_id("study-none");
+  v1::UpdateStudyRequest update;
+  update.set_study_id("study-none");
   for (const absl::Status& status :
        {client().GetStudy("study-none").status(), client().CancelStudy("study-none").status(),
         client().ListPlans(plans).status(), client().ListTrials(trials).status(),
-        client().ListAttempts(attempts).status(), Watch("study-none", events),
-        client().GetChip("nvidia-a1000").status()}) {
+        client().ListAttempts(attempts).status(), client().UpdateStudy(update).status(),
+        Watch("study-none", events), client().GetChip("nvidia-a1000").status()}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
   }
 }
@@ -220,6 +222,47 @@ TEST_F(ServerTest, TheSameRequestIdMakesOneStudy) {
   EXPECT_EQ(first->study().id(), second->study().id());
   request.mutable_question()->set_plan_count(2);
   EXPECT_EQ(Reason(client().CreateStudy(request).status()), "REQUEST_ID_REUSED");
+}
+
+TEST_F(ServerTest, StudiesHaveNamesNotesAndLabels) {
+  const std::string id = Create(SmallQuestion())->study().id();
+  v1::UpdateStudyRequest request;
+  request.set_study_id(id);
+  request.set_display_name("first try");
+  request.set_note("one\ntwo");
+  (*request.mutable_labels())["team"] = "LLM.a";
+  request.set_etag(client().GetStudy(id)->study().etag());
+  const auto updated = client().UpdateStudy(request);
+  ASSERT_TRUE(updated.ok()) << updated.status();
+  EXPECT_EQ(updated->study().display_name(), "first try");
+  EXPECT_EQ(Reason(client().UpdateStudy(request).status()), "STALE_STUDY");
+  v1::ListStudiesRequest list;
+  (*list.mutable_filter()->mutable_labels())["team"] = "LLM.a";
+  list.mutable_filter()->set_created_from("2020-01-31");
+  ASSERT_EQ(client().ListStudies(list)->studies_size(), 1);
+  EXPECT_EQ(client().ListStudies(list)->studies(0).note(), "one\ntwo");
+  list.mutable_filter()->set_created_before("2020-01-31T00:00:00+01:00");
+  EXPECT_EQ(client().ListStudies(list)->studies_size(), 0);
+}
+
+TEST_F(ServerTest, EveryMistakeOfRemarksIsNamed) {
+  v1::UpdateStudyRequest request;
+  request.set_study_id("s");
+  request.set_display_name(std::string(121, 'x'));
+  request.set_note(std::string(10'001, 'x'));
+  (*request.mutable_labels())["Team"] = "a b";
+  request.add_removed_labels("");
+  request.set_etag("old");
+  std::vector<std::string> fields;
+  for (const FieldViolation& one : FieldViolations(client().UpdateStudy(request).status())) {
+    fields.push_back(one.field);
+  }
+  EXPECT_THAT(fields, testing::UnorderedElementsAre("display_name", "note", "labels",
+                                                    "labels[\"Team\"]", "removed_labels", "etag"));
+  v1::ListStudiesRequest list;
+  list.mutable_filter()->set_created_from("yesterday");
+  EXPECT_EQ(FieldViolations(client().ListStudies(list).status()).at(0).field,
+            "filter.created_from");
 }
 
 TEST_F(ServerTest, CancelEndsAStudyHoweverFarItIs) {
@@ -308,5 +351,5 @@ TEST(Client, AnUnreachableServerIsNamed) {
   EXPECT_THAT(std::string(client.status().message()), HasSubstr("127.0.0.1:1"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

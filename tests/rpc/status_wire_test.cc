@@ -11,7 +11,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 google::rpc::Status Details(const absl::Status& status) {
   google::rpc::Status wire;
@@ -79,5 +79,5 @@ const RoundTripCase kRoundTrips[] = {
 INSTANTIATE_TEST_SUITE_P(All, RoundTripTest, testing::ValuesIn(kRoundTrips),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

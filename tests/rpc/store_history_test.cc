@@ -29,7 +29,7 @@
 #include "tests/rpc/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using google::protobuf::util::MessageDifferencer;
 
@@ -267,5 +267,5 @@ TEST_F(StoreHistoryTest, AnswersSayWhatTheyDoNotLearnFrom) {
   EXPECT_EQ(warning_count, 1);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

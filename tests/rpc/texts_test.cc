@@ -15,7 +15,7 @@
 #include "tests/rpc/server_fixture.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -78,6 +78,8 @@ const TextCase kTextCases[] = {
      With<v1::CreateStudyRequest>(&Client::CreateStudy, [](auto& r) { r.set_study_id(kBad); })},
     {"GetStudy", "study_id", [](Client& client) { return client.GetStudy(kBad).status(); }},
     {"CancelStudy", "study_id", [](Client& client) { return client.CancelStudy(kBad).status(); }},
+    {"UpdateStudy", "display_name",
+     With<v1::UpdateStudyRequest>(&Client::UpdateStudy, [](auto& r) { r.set_display_name(kBad); })},
     {"ListStudies", "page_token",
      With<v1::ListStudiesRequest>(&Client::ListStudies, [](auto& r) { r.set_page_token(kBad); })},
     {"ListPlans", "page_token",
@@ -183,5 +185,5 @@ TEST_F(TextsTest, EveryMistakeIsNamedAtOnce) {
   EXPECT_THAT(fields, ElementsAre("question.model.name", "question.model.mlp"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -18,7 +18,7 @@
 #include "server/engine/history_queries.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -171,5 +171,5 @@ TEST_F(TrialWireTest, WhatThereIsNot) {
   EXPECT_EQ(found[1].description, "\"slowest\"; must be one of begun, fastest");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

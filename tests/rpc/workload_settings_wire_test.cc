@@ -11,7 +11,7 @@
 #include "meshwright/v1/service.pb.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -43,5 +43,5 @@ TEST(WorkloadSettingsTest, AreStatedInTheWorkload) {
                     HasSubstr("settings.overlap.all = \"false\"; this program knows no")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -175,6 +175,10 @@ absl::StatusOr<v1::CancelStudyResponse> Client::CancelStudy(const std::string& s
   return Call(*stubs_->tuning, &v1::TuningService::Stub::CancelStudy, request, {});
 }
 
+absl::StatusOr<v1::UpdateStudyResponse> Client::UpdateStudy(const v1::UpdateStudyRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::UpdateStudy, request, {});
+}
+
 absl::StatusOr<v1::ListAttemptsResponse> Client::ListAttempts(
     const v1::ListAttemptsRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::ListAttempts, request, {});

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "meshwright/v1/service.grpc.pb.h"
+#include "recorder/recorder.h"
 #include "recorder/records.h"
+#include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/convert.h"
@@ -77,6 +79,19 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                         v1::CancelStudyResponse* response) override {
     return Answer(*context, "CancelStudy", *request, [&]() -> absl::Status {
       const auto study = context_.engine.CancelStudy(request->study_id());
+      if (!study.ok()) return NameStudy(study.status(), request->study_id());
+      *response->mutable_study() = ToWire(*study);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerUnaryReactor* UpdateStudy(grpc::CallbackServerContext* context,
+                                        const v1::UpdateStudyRequest* request,
+                                        v1::UpdateStudyResponse* response) override {
+    return Answer(*context, "UpdateStudy", *request, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const StudyEdit edit, FromWire(*request));
+      const auto study = WriteTo(context_.engine.store(),
+                                 [&edit](Recorder& recorder) { return recorder.EditStudy(edit); });
       if (!study.ok()) return NameStudy(study.status(), request->study_id());
       *response->mutable_study() = ToWire(*study);
       return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/status.h"
+#include "search_space/base/units.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
@@ -321,12 +322,6 @@ absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const Stud
   std::vector<PreparedVariant> variants(1);
   variants.front().question = std::move(question);
   return AnswerByBestVariant(variants, control, options);
-}
-
-Seconds RoundedUpSeconds(Seconds wall_time) {
-  double step = 10;
-  while (step < wall_time.count()) step *= 10;
-  return Seconds(step);
 }
 
 std::vector<std::string> PruneRuleNames() {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "search_space/base/units.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
@@ -25,10 +24,6 @@ absl::StatusOr<StudyAnswer> RunStudy(const ResolvedStudy& study, const Knowledge
 
 // Does the same for a question that PrepareSearch has prepared.
 absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control);
-
-// Returns the wall time rounded up to 10, 100, 1000 ... s. Answers report this, so that equal
-// requests give equal bytes.
-Seconds RoundedUpSeconds(Seconds wall_time);
 
 // Return the names of the prune rules, in the order in which they run, and of the strategies.
 std::vector<std::string> PruneRuleNames();

@@ -19,6 +19,7 @@ struct Progress {
   std::int64_t space_count = 0;
   std::int64_t considered_count = 0;  // evaluated or pruned
   std::int64_t evaluated_count = 0;
+  std::int64_t limit_count = 0;  // of considered plans, after which the phase ends; 0: none
   std::optional<Seconds> best_step_time = {};
   std::string job_status = {};  // status of the running job, in its engine's words
 };

@@ -67,7 +67,8 @@ SearchFound SearchByStrategy(SearchStrategy& strategy, AnalyticModel& model,
     Progress progress = {.phase = "searching",
                          .space_count = summary.space_count,
                          .considered_count = summary.evaluated_count,
-                         .evaluated_count = summary.evaluated_count};
+                         .evaluated_count = summary.evaluated_count,
+                         .limit_count = evaluation_limit};
     if (!kept.best().empty()) progress.best_step_time = kept.best().front().estimate.step_time;
     options.on_progress(progress);
   }

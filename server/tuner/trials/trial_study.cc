@@ -252,12 +252,14 @@ class TrialStudy {
   [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,
                                        Clock::time_point start) const {
     const int count = static_cast<int>(chooser.candidates().size());
-    const auto report = [&control, count](int tried, std::optional<Seconds> best) {
+    const int most = std::min(count, request_.trials->budget.trials);
+    const auto report = [&control, count, most](int tried, std::optional<Seconds> best) {
       if (!control.on_progress) return;
       control.on_progress({.phase = "trials",
                            .space_count = count,
                            .considered_count = tried,
                            .evaluated_count = count,
+                           .limit_count = most,
                            .best_step_time = best});
     };
     return {
