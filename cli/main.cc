@@ -3,41 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <exception>
-#include <map>
-#include <string>
 #include <vector>
 
-#include "cli/commands/commands.h"
+#include "cli/commands/command_line.h"
+#include "cli/help/usage_mistake.h"
 #include "cli/program/flag_texts.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "search_space/base/status.h"
-#include "server/engine/store_path.h"
 #include "server/process/exit_code.h"
+#include "server/version/version.h"
 
 namespace meshwright {
 namespace {
-
-void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
-  flags.store = DefaultStorePath();
-  app.set_version_flag("--version", "meshwright " MESHWRIGHT_VERSION);
-  app.add_option("--server", flags.server,
-                 "HOST:PORT or unix:/path of a meshwrightd (if absent, this program answers)");
-  app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
-  app.add_option("--chips", flags.chips, "folder with the site's own chip files");
-  app.add_option("--cost-models", flags.cost_models,
-                 "folder with a JSON manifest for each vendor's cost model");
-  app.add_flag("--verbose", flags.is_verbose,
-               "reports also show the applied defaults, what was pruned and where the time goes");
-  const std::map<std::string, OutputForm> forms = {{"table", OutputForm::kTable},
-                                                   {"json", OutputForm::kJson}};
-  app.add_option("--output", flags.output,
-                 "form of the output: table for people, json for programs")
-      ->transform(CLI::CheckedTransformer(forms).description(""))
-      ->type_name("{table,json}");
-}
 
 int RunProgram(int argc, char** argv) {
   Program program;
@@ -45,31 +24,23 @@ int RunProgram(int argc, char** argv) {
       "Meshwright finds how to split a model across chips so that a training step is fast and "
       "fits.",
       "meshwright");
-  app.fallthrough();  // global flags may follow the command
-  app.require_subcommand(1);
-  AddGlobalFlags(app, program.flags);
-  AddTuneCommand(app, program);
-  AddEvaluateCommand(app, program);
-  AddCompareCommand(app, program);
-  AddExplainCommand(app, program);
-  AddExportCommand(app, program);
-  AddRefitCommand(app, program);
-  AddTraceCommand(app, program);
-  AddHistoryCommand(app, program);
-  AddStudyCommand(app, program);
-  AddJobCommand(app, program);
-  AddCalibrateCommand(app, program);
-  AddModelCommand(app, program);
-  AddChipCommand(app, program);
-  AddServerCommand(app, program);
-  AddDashboardCommand(app, program);
+  AddCommandLine(app, VersionText("meshwright"), program);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kExitDone : kExitUsage;
+  } catch (const CLI::Success& asked) {  // help or version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    PrintNote(UsageMistake(app, error));
+    return kExitUsage;
   }
   const std::vector<FieldViolation> mistakes = FlagTextMistakes(app);
   if (!mistakes.empty()) return Fail(InvalidFields(mistakes), program.flags.output);
+  if (program.flags.output == OutputForm::kCsv && !program.writes_csv) {
+    PrintNote(
+        "error: --output csv: only tune, study list, study plans, history list and history "
+        "measurements write lists");
+    return kExitUsage;
+  }
   return program.run();
 }
 

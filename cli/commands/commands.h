@@ -9,6 +9,7 @@ class App;
 namespace meshwright {
 
 // Each adds one command; its file is <command>_command.cc. `program` must outlive `app`.
+void AddInitCommand(CLI::App& app, Program& program);
 void AddTuneCommand(CLI::App& app, Program& program);
 void AddEvaluateCommand(CLI::App& app, Program& program);
 void AddCompareCommand(CLI::App& app, Program& program);
@@ -24,5 +25,7 @@ void AddModelCommand(CLI::App& app, Program& program);
 void AddChipCommand(CLI::App& app, Program& program);
 void AddServerCommand(CLI::App& app, Program& program);
 void AddDashboardCommand(CLI::App& app, Program& program);
+void AddCompletionCommand(CLI::App& app, Program& program);
+void AddManCommand(CLI::App& app, Program& program);
 
 }  // namespace meshwright

@@ -10,20 +10,20 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/json_text.h"
 #include "cli/input/read_file.h"
 #include "cli/local/local_store.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/comparison.h"
 #include "cli/reports/print_answer.h"
 #include "estimator/learning/uncertainty.h"
-#include "proto/json/json.h"
+#include "meshwright/v1/estimate.pb.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
-#include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/evaluate.h"
-#include "server/tuner/import/import.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/question_resolver.h"
@@ -50,9 +50,14 @@ NamedCase ReadCase(const std::string& name, const std::string& path,
                    const LaunchCaseFlags& beside) {
   NamedCase named = {.name = name};
   const auto text = ReadTextFile(path);
-  if (text.ok() && (path == "-" || LooksLikeOwnJson(*text))) {
-    named.asked = ParseCase(*text);
-    return named;
+  const bool is_stdin = path == "-";
+  if (text.ok()) {
+    auto own = OwnJson(*text, path, *v1::EvaluateCase::descriptor());
+    if (is_stdin && !own.has_value()) own = *text;
+    if (own.has_value()) {
+      named.asked = ParseCase(*own);
+      return named;
+    }
   }
   if (text.ok()) {
     LaunchCaseFlags flags = beside;
@@ -219,12 +224,10 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
 }
 
 int RunCompare(const CompareOptions& options, const GlobalFlags& flags) {
-  const auto comparison = Compare(options, flags);
-  if (!comparison.ok()) return Fail(comparison.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable
-                ? ComparisonReport(ForTerminal(*comparison), StdoutColumns())
-                : PrintJson(*comparison, {.multiline = true}) + "\n");
-  return kExitDone;
+  const FieldNames names = {{.field = "first", .flag = "first", .file = options.first},
+                            {.field = "second", .flag = "second", .file = options.second},
+                            {.field = "history", .flag = "--history", .file = options.history}};
+  return Print(NamedAsStated(Compare(options, flags), names), flags.output, ComparisonReport);
 }
 
 }  // namespace
@@ -234,8 +237,10 @@ void AddCompareCommand(CLI::App& app, Program& program) {
   CLI::App& command =
       *app.add_subcommand("compare", "compare two plans term by term, in time and memory");
   command
-      .add_option("first", options->first,
-                  "a case as for `evaluate`, or a launch script with --cluster; - is stdin")
+      .add_option(
+          "first", options->first,
+          "a case as for `evaluate`, as YAML or JSON, or a launch script with --cluster; - is "
+          "stdin")
       ->required();
   command.add_option("second", options->second, "another case")->required();
   command.add_option("--history", options->history,

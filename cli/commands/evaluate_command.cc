@@ -16,9 +16,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/local_models.h"
 #include "cli/local/local_store.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "proto/json/json.h"
@@ -240,11 +242,19 @@ int AnswerAll(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
   return exit_code;
 }
 
+absl::Status NamedInFiles(const absl::Status& status, const EvaluateOptions& options) {
+  FieldNames names = NamesOf(options.script);
+  names.insert(names.end(), {{.field = "cases", .flag = "--cases"},
+                             {.field = "pairs", .flag = "--pairs"},
+                             {.field = "history", .flag = "--history", .file = options.history}});
+  return NamedAsStated(status, names);
+}
+
 int EvaluateServed(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
                    const EvaluateOptions& options, const GlobalFlags& flags,
                    const Knowledge& knowledge) {
   auto history = ReadHistory(options.history, knowledge);
-  if (!history.ok()) return Fail(history.status(), flags.output);
+  if (!history.ok()) return Fail(NamedInFiles(history.status(), options), flags.output);
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);
   if (!options.cost_model.name.empty()) {
@@ -262,7 +272,7 @@ int EvaluateEmbedded(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
                      const EvaluateOptions& options, const GlobalFlags& flags,
                      const Knowledge& knowledge) {
   const auto history = ReadHistory(options.history, knowledge);
-  if (!history.ok()) return Fail(history.status(), flags.output);
+  if (!history.ok()) return Fail(NamedInFiles(history.status(), options), flags.output);
   const auto stored = LocalHistory(flags.store, knowledge, std::nullopt);
   if (!stored.ok()) return Fail(stored.status(), flags.output);
   const auto models = LocalModels::Open(flags.cost_models);
@@ -294,14 +304,14 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
   std::istringstream line;
   if (options.cases.empty()) {
     auto text = LaunchLine(options.script);
-    if (!text.ok()) return Fail(text.status(), flags.output);
+    if (!text.ok()) return Fail(NamedInFiles(text.status(), options), flags.output);
     line.str(*std::move(text));
   } else if (options.cases != "-") {
     file.open(options.cases, std::ios::binary);
     if (!file) {
       const FieldViolation violation = {.field = "cases",
                                         .description = options.cases + "; cannot be read"};
-      return Fail(InvalidFields({violation}), flags.output);
+      return Fail(NamedInFiles(InvalidFields({violation}), options), flags.output);
     }
   }
   std::istream& of_file = options.cases == "-" ? std::cin : file;
@@ -309,10 +319,10 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
   if (options.pairs == "-" && options.cases == "-") {
     const FieldViolation violation = {
         .field = "pairs", .description = "-; only one input can be stdin, and cases is"};
-    return Fail(InvalidFields({violation}), flags.output);
+    return Fail(NamedInFiles(InvalidFields({violation}), options), flags.output);
   }
   auto pairs = ReadPairs(options.pairs);
-  if (!pairs.ok()) return Fail(pairs.status(), flags.output);
+  if (!pairs.ok()) return Fail(NamedInFiles(pairs.status(), options), flags.output);
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
   return flags.server.empty() ? EvaluateEmbedded(in, *std::move(pairs), options, flags, *knowledge)

@@ -4,15 +4,17 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/local_models.h"
 #include "cli/local/local_store.h"
+#include "cli/program/answer_head.h"
+#include "cli/program/field_names.h"
 #include "cli/program/interrupt.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/explain_report.h"
 #include "cli/reports/print_answer.h"
-#include "proto/json/json.h"
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
@@ -24,10 +26,8 @@
 namespace meshwright {
 namespace {
 
-absl::StatusOr<v1::ExplainPlanResponse> AskFor(const TuneFlags& question,
+absl::StatusOr<v1::ExplainPlanResponse> AskFor(Parsed<v1::TuneRequest> asked,
                                                const GlobalFlags& flags) {
-  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
-  PrintNotes(asked.notes);
   const Interrupt interrupt;
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
@@ -50,11 +50,18 @@ absl::StatusOr<v1::ExplainPlanResponse> AskFor(const TuneFlags& question,
 }
 
 int RunExplain(const TuneFlags& question, const GlobalFlags& flags) {
-  const auto answer = AskFor(question, flags);
-  if (!answer.ok()) return Fail(answer.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable
-                ? ExplainReport(ForTerminal(*answer), StdoutColumns())
-                : PrintJson(*answer, {.multiline = true}) + "\n");
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
+  PrintNotes(asked.notes);
+  const v1::AnswerHead head = HeadOf(kExitDone, "", asked.message);
+  const auto answer = AskFor(std::move(asked), flags);
+  if (!answer.ok()) {
+    return Fail(NamedAsStated(answer.status(), NamesOf(question)), flags.output);
+  }
+  if (flags.output == OutputForm::kJson) {
+    PrintJsonAnswer(*answer, head);
+  } else {
+    PrintData(ExplainReport(ForTerminal(*answer), StdoutColumns()));
+  }
   return kExitDone;
 }
 

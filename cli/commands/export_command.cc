@@ -7,15 +7,16 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/study_command.h"
+#include "cli/commands/stored_study.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_names.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/launch_lines.h"
 #include "cli/reports/print_answer.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/service.pb.h"
-#include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
@@ -121,11 +122,15 @@ void PrintTable(const ExportedPlan& exported) {
 
 int RunExport(const ExportOptions& options, const GlobalFlags& flags) {
   const auto exported = Export(options, flags);
-  if (!exported.ok()) return Fail(exported.status(), flags.output);
+  if (!exported.ok()) {
+    FieldNames names = {{.field = "rank", .flag = "--rank"}};
+    if (!options.plan.empty()) names = CaseNames("--plan", options.plan);
+    return Fail(NamedAsStated(exported.status(), names), flags.output);
+  }
   if (flags.output == OutputForm::kTable) {
     PrintTable(*exported);
   } else {
-    PrintData(PrintJson(exported->ranked, {.multiline = true}) + "\n");
+    PrintJsonAnswer(exported->ranked);
   }
   return kExitDone;
 }
@@ -136,8 +141,8 @@ void AddExportCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App& command = *app.add_subcommand(
       "export", "print the launch flags or the file of a training framework for one plan");
-  CLI::Option* const plan =
-      command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin");
+  CLI::Option* const plan = command.add_option(
+      "--plan", options->plan, "a case as for `evaluate`, as YAML or JSON; - is stdin");
   CLI::Option* const study = command.add_option("--study", options->study,
                                                 "id of a study, of whose answer to take a plan");
   command

@@ -13,10 +13,13 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/study_command.h"
 #include "cli/input/history_flags.h"
+#include "cli/input/stated_names.h"
 #include "cli/local/local_history.h"
 #include "cli/local/local_store.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/csv_lists.h"
 #include "cli/reports/history_table.h"
 #include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
@@ -53,12 +56,13 @@ constexpr std::size_t kPartBytes = 65'536;
 template <typename Served, typename Embedded>
 auto Ask(const GlobalFlags& flags, const Served& served, const Embedded& embedded)
     -> decltype(embedded(std::declval<const HistoryQueries&>())) {
+  const FieldNames names = NamesOf(MeasurementFlags());
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(Recorder store, OpenLocalReader(flags.store));
-    return embedded(HistoryQueries(DirectAccess(store)));
+    return NamedAsStated(embedded(HistoryQueries(DirectAccess(store))), names);
   }
   ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
-  return served(client);
+  return NamedAsStated(served(client), names);
 }
 
 int List(const HistoryOptions& options, const GlobalFlags& flags) {
@@ -72,11 +76,11 @@ int Measurements(const HistoryOptions& options, const GlobalFlags& flags) {
   *request.mutable_filter() = FilterOf(options.rows);
   if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
   if (!options.order.empty()) request.set_order(options.order);
-  return Print(
+  return PrintList(
       Ask(
           flags, [&](Client& client) { return client.ListMeasurements(request); },
           [&](const HistoryQueries& history) { return ListMeasurements(history, request); }),
-      flags.output, MeasurementTable);
+      flags.output, MeasurementTable, MeasurementsCsv);
 }
 
 int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
@@ -194,7 +198,8 @@ int Import(const HistoryOptions& options, const GlobalFlags& flags) {
     }
   }
   std::istream& in = options.file == "-" ? std::cin : file;
-  return Print(ImportFrom(in, request, flags), flags.output, ImportText);
+  return Print(NamedAsStated(ImportFrom(in, request, flags), NamesOf(options.rows)), flags.output,
+               ImportText);
 }
 
 int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
@@ -222,6 +227,7 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
   const auto add = [&](const char* name, const char* help, HistoryAction action) -> CLI::App& {
     CLI::App& command = *group.add_subcommand(name, help);
     command.callback([action, options, &program] {
+      program.writes_csv = action == List || action == Measurements;
       program.run = [action, options, &program] { return action(*options, program.flags); };
     });
     return command;

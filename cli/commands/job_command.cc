@@ -8,8 +8,10 @@
 #include "cli/input/cluster_flags.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_names.h"
 #include "cli/local/local_history.h"
 #include "cli/local/local_store.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/history_table.h"
@@ -69,16 +71,19 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
 
 int Report(const JobOptions& options, const GlobalFlags& flags) {
   if (options.file.empty()) {
-    return Print(
-        Keep(ReadReportFlags(options.report), flags, &Client::CreateJobReport, CreateJobReport),
-        flags.output, ReportText);
+    return Print(NamedAsStated(Keep(ReadReportFlags(options.report), flags,
+                                    &Client::CreateJobReport, CreateJobReport),
+                               NamesOf(options.report)),
+                 flags.output, ReportText);
   }
   if (options.report != ReportFlags()) {
     PrintNote("error: --file holds whole reports, so it takes no other flag of a report");
     return kExitUsage;
   }
-  return Print(Keep(ReadReportsFile(options.file), flags, &Client::BatchCreateJobReports,
-                    BatchCreateJobReports),
+  return Print(NamedAsStated(Keep(ReadReportsFile(options.file), flags,
+                                  &Client::BatchCreateJobReports, BatchCreateJobReports),
+                             {{.field = "file", .flag = "--file", .file = options.file},
+                              {.field = "requests", .flag = "--file", .file = options.file}}),
                flags.output, ReportsText);
 }
 
@@ -103,9 +108,10 @@ void AddReportOptions(CLI::App& command, JobOptions& options) {
   command.add_option("--rank", flags.rank, "rank of its plan (1); 0: its baseline");
   command.add_option("--model", flags.model, "file with the model, if there is no --study");
   command.add_option("--workload", flags.workload,
-                     "JSON file with the workload: how the model was trained");
+                     "YAML or JSON file with the workload: how the model was trained");
   AddClusterOptions(command, flags.cluster);
-  command.add_option("--plan", flags.plan, "JSON file with the plan that ran, instead of --rank");
+  command.add_option("--plan", flags.plan,
+                     "YAML or JSON file with the plan that ran, instead of --rank");
   command.add_option("--framework-version", flags.framework_version,
                      "framework version that the job ran, if it differs from the question's");
   command.add_option("--outcome", flags.outcome, "one of ok, oom, crash, hang, timeout, cancelled");
@@ -139,7 +145,8 @@ void AddJobCommand(CLI::App& app, Program& program) {
   AddMeasurementOptions(list, options->list);
   list.callback([options, &program] {
     program.run = [options, &program] {
-      return Print(ListReports(*options, program.flags), program.flags.output, ReportTable);
+      return Print(NamedAsStated(ListReports(*options, program.flags), NamesOf(options->list)),
+                   program.flags.output, ReportTable);
     };
   });
 }

@@ -8,6 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/words.h"
@@ -92,7 +93,12 @@ void PrintChange(const Refitted& refitted) {
 
 int RunRefit(const RefitOptions& options, const GlobalFlags& flags) {
   const auto refitted = RefitRun(options, flags);
-  if (!refitted.ok()) return Fail(refitted.status(), flags.output);
+  if (!refitted.ok()) {
+    const FieldNames names = {{.field = "server", .flag = "--server"},
+                              {.field = "fact", .flag = "--fact"},
+                              {.field = "run", .flag = "--run", .file = options.run}};
+    return Fail(NamedAsStated(refitted.status(), names), flags.output);
+  }
   for (const std::string& warning : refitted->refit.after.warnings) {
     PrintNote("warning: " + warning);
   }

@@ -8,15 +8,22 @@
 #include <string>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/stored_study.h"
+#include "cli/commands/study_remarks.h"
+#include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/embedded_study.h"
 #include "cli/local/local_models.h"
 #include "cli/local/local_store.h"
+#include "cli/program/answer_head.h"
 #include "cli/program/exit_code.h"
+#include "cli/program/field_names.h"
 #include "cli/program/interrupt.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/csv_lists.h"
 #include "cli/reports/print_answer.h"
 #include "cli/reports/progress_line.h"
 #include "cli/reports/study_answer.h"
@@ -39,6 +46,7 @@ struct StudyOptions {
   std::optional<int> trial = {};
   int page_size = 0;  // 0: the store's own
   std::string page_token = {};
+  StudyFilterFlags filter = {};
   std::string trial_order = {};  // empty: as they were begun
   TuneFlags question = {};
   std::string new_id = {};      // empty: the server makes one
@@ -52,26 +60,28 @@ absl::StatusOr<v1::ListStudiesResponse> ListStudies(const StudyOptions& options,
   v1::ListStudiesRequest request;
   request.set_page_size(options.page_size);
   request.set_page_token(options.page_token);
+  ASSIGN_OR_RETURN(*request.mutable_filter(), FilterOf(options.filter));
   if (flags.server.empty()) return ListLocalStudies(flags.store, request);
   ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
   return client.ListStudies(request);
 }
 
 int List(const StudyOptions& options, const GlobalFlags& flags) {
-  const auto studies = ListStudies(options, flags);
-  if (!studies.ok()) return Fail(studies.status(), flags.output);
-  PrintData(flags.output == OutputForm::kJson ? PrintJson(*studies, {.multiline = true}) + "\n"
-                                              : StudyTable(ForTerminal(*studies)));
-  return kExitDone;
+  return PrintList(NamedAsStated(ListStudies(options, flags), NamesOfStudyFilter()), flags.output,
+                   StudyTable, StudiesCsv);
 }
 
 // Shows the study in whatever state it is. A failed study is no error here: it was found, as asked.
 int Show(const StudyOptions& options, const GlobalFlags& flags) {
   const auto study = GetStudy(options.id, flags);
   if (!study.ok()) return Fail(study.status(), flags.output);
-  PrintData(flags.output == OutputForm::kJson
-                ? PrintJson(*study, {.multiline = true}) + "\n"
-                : StudyReport(ForTerminal(*study), NotesForTerminal(flags.is_verbose)));
+  if (flags.output == OutputForm::kJson) {
+    v1::AnswerHead head = HeadOf(kExitDone);
+    head.set_study_id(options.id);
+    PrintJsonAnswer(*study, head);  // which has the question
+  } else {
+    PrintData(StudyReport(ForTerminal(*study), NotesForTerminal(flags)));
+  }
   return kExitDone;
 }
 
@@ -86,12 +96,7 @@ int Attempts(const StudyOptions& options, const GlobalFlags& flags) {
   v1::ListAttemptsRequest request;
   request.set_study_id(options.id);
   if (options.trial.has_value()) request.set_trial_number(*options.trial);
-  const auto attempts = ListAttempts(request, flags);
-  if (!attempts.ok()) return Fail(attempts.status(), flags.output);
-  PrintData(flags.output == OutputForm::kJson
-                ? PrintJson(*attempts, {.multiline = true}) + "\n"
-                : AttemptTable(ForTerminal(*attempts), StdoutColumns()));
-  return kExitDone;
+  return Print(ListAttempts(request, flags), flags.output, AttemptTable);
 }
 
 absl::StatusOr<v1::ListPlansResponse> ListPlans(const StudyOptions& options,
@@ -106,9 +111,7 @@ absl::StatusOr<v1::ListPlansResponse> ListPlans(const StudyOptions& options,
 }
 
 int Plans(const StudyOptions& options, const GlobalFlags& flags) {
-  return Print(ListPlans(options, flags), flags.output, [](const v1::ListPlansResponse& plans) {
-    return PlanTable(plans, StdoutColumns());
-  });
+  return PrintList(ListPlans(options, flags), flags.output, PlanTable, PlansCsv);
 }
 
 absl::StatusOr<v1::ListTrialsResponse> ListTrials(const StudyOptions& options,
@@ -124,23 +127,31 @@ absl::StatusOr<v1::ListTrialsResponse> ListTrials(const StudyOptions& options,
 }
 
 int Trials(const StudyOptions& options, const GlobalFlags& flags) {
-  return Print(ListTrials(options, flags), flags.output, [](const v1::ListTrialsResponse& trials) {
-    return TrialTable(trials, StdoutColumns());
-  });
+  return Print(ListTrials(options, flags), flags.output, TrialTable);
 }
 
 int PrintStudy(const v1::Study& study, OutputForm output) {
+  if (output == OutputForm::kJson) {
+    v1::AnswerHead head = HeadOf(kExitDone);
+    head.set_study_id(study.id());
+    PrintJsonAnswer(study, head);
+    return kExitDone;
+  }
   v1::ListStudiesResponse studies;
   *studies.add_studies() = study;
-  PrintData(output == OutputForm::kJson ? PrintJson(study, {.multiline = true}) + "\n"
-                                        : StudyTable(ForTerminal(studies)));
+  PrintData(StudyTable(ForTerminal(studies), StdoutColumns()));
   return kExitDone;
 }
 
 int Create(const StudyOptions& options, const GlobalFlags& flags) {
   const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
   PrintNotes(asked.notes);
-  if (!asked.violations.empty()) return Fail(RequestMistakes(asked, flags), flags.output);
+  FieldNames names = NamesOf(options.question);
+  names.insert(names.end(), {{.field = "study_id", .flag = "--study-id"},
+                             {.field = "request_id", .flag = "--request-id"}});
+  if (!asked.violations.empty()) {
+    return Fail(NamedAsStated(RequestMistakes(asked, flags), names), flags.output);
+  }
   v1::CreateStudyRequest request;
   *request.mutable_question() = asked.message;
   if (!options.new_id.empty()) request.set_study_id(options.new_id);
@@ -148,7 +159,7 @@ int Create(const StudyOptions& options, const GlobalFlags& flags) {
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto created = client->CreateStudy(request);
-  if (!created.ok()) return Fail(created.status(), flags.output);
+  if (!created.ok()) return Fail(NamedAsStated(created.status(), names), flags.output);
   return PrintStudy(created->study(), flags.output);
 }
 
@@ -171,41 +182,38 @@ int Watch(const StudyOptions& options, const GlobalFlags& flags) {
 
 // Resumes a study that an earlier process left in the store.
 int TakeUp(const std::string& id, LeftStudy wanted, const GlobalFlags& flags,
-           int (*action)(const LocalStudy&, const LocalSite&, OutputForm)) {
+           int (*action)(const LocalStudy&, const LocalSite&)) {
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
   const auto models = LocalModels::Open(flags.cost_models);
   if (!models.ok()) return Fail(models.status(), flags.output);
   const auto study = TakeLocalStudy(flags.store, id, wanted, *knowledge);
   if (!study.ok()) return Fail(study.status(), flags.output);
-  return action(*study,
-                {.knowledge = *knowledge,
-                 .open_model = models->opener(),
-                 .store = flags.store,
-                 .is_verbose = flags.is_verbose},
-                flags.output);
+  return action(*study, {.knowledge = *knowledge,
+                         .open_model = models->opener(),
+                         .store = flags.store,
+                         .form = FormOf(flags)});
 }
 
 // Puts a study back into the store after a failure that may not happen again, such as a missing
 // folder of models or an engine that does not answer.
-int PutBack(const absl::Status& failure, const LocalStudy& study, const LocalSite& site,
-            OutputForm output) {
+int PutBack(const absl::Status& failure, const LocalStudy& study, const LocalSite& site) {
   const absl::Status left = LeaveLocalStudy(site.store, study.record.id);
   PrintNote(fmt::format("study {} is unchanged", study.record.id));
-  return Fail(left.ok() ? failure : left, output);
+  return Fail(left.ok() ? failure : left, site.form.output);
 }
 
-int GoOn(const LocalStudy& study, const LocalSite& site, OutputForm output) {
+int GoOn(const LocalStudy& study, const LocalSite& site) {
   const auto answer = RunLocalStudy(study, site);
   const bool has_failed = !answer.ok() && !absl::IsCancelled(answer.status());
-  return has_failed ? PutBack(answer.status(), study, site, output)
-                    : ConcludeLocalStudy(answer, site, study.record, output);
+  return has_failed ? PutBack(answer.status(), study, site)
+                    : ConcludeLocalStudy(answer, site, study.record);
 }
 
-int Stop(const LocalStudy& study, const LocalSite& site, OutputForm output) {
+int Stop(const LocalStudy& study, const LocalSite& site) {
   const auto ended = CancelLocalStudy(study, site);
-  return ended.ok() ? PrintStudy(ToWire(*ended), output)
-                    : PutBack(ended.status(), study, site, output);
+  return ended.ok() ? PrintStudy(ToWire(*ended), site.form.output)
+                    : PutBack(ended.status(), study, site);
 }
 
 int Resume(const StudyOptions& options, const GlobalFlags& flags) {
@@ -228,6 +236,7 @@ struct StudyCommand {
   const char* help;
   StudyAction action;
   bool needs_server;
+  bool writes_csv = false;
 };
 
 // Adds an action that `run` is set to; returns its command, to which options can be added.
@@ -235,6 +244,7 @@ CLI::App& AddAction(CLI::App& group, const StudyCommand& row,
                     const std::shared_ptr<StudyOptions>& options, Program& program) {
   CLI::App& command = *group.add_subcommand(row.name, row.help);
   command.callback([row, options, &program] {
+    program.writes_csv = row.writes_csv;
     program.run = [row, options, &program] {
       if (row.needs_server && program.flags.server.empty()) {
         PrintNote(fmt::format("error: study {} needs --server", row.name));
@@ -254,9 +264,9 @@ void AddPageOptions(CLI::App& command, const char* what, StudyOptions& options) 
 
 // The lists of what a study has.
 void AddLists(CLI::App& group, const std::shared_ptr<StudyOptions>& options, Program& program) {
-  CLI::App& plans =
-      AddAction(group, {"plans", "list the plans that a study ranked, best first", Plans, false},
-                options, program);
+  CLI::App& plans = AddAction(
+      group, {"plans", "list the plans that a study ranked, best first", Plans, false, true},
+      options, program);
   plans.add_option("id", options->id, "id of the study")->required();
   AddPageOptions(plans, "plans", *options);
   CLI::App& trials = AddAction(group, {"trials", "list the plans that a study ran", Trials, false},
@@ -275,8 +285,9 @@ CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
   CLI::App& group = *app.add_subcommand(name, help);
   group.require_subcommand(1);
   CLI::App& list =
-      AddAction(group, {"list", "list studies, newest first", List, false}, options, program);
+      AddAction(group, {"list", "list studies, newest first", List, false, true}, options, program);
   AddPageOptions(list, "studies", *options);
+  AddStudyFilterOptions(list, options->filter);
   CLI::App& show =
       AddAction(group, {"show", "show a study with its answer", Show, false}, options, program);
   show.add_option("id", options->id, "id of the study")->required();
@@ -284,12 +295,6 @@ CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
 }
 
 }  // namespace
-
-absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& id, const GlobalFlags& flags) {
-  if (flags.server.empty()) return GetLocalStudy(flags.store, id);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
-  return client.GetStudy(id);
-}
 
 int ShowStoredStudy(const std::string& id, const GlobalFlags& flags) {
   StudyOptions options;
@@ -309,6 +314,7 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   CLI::App& group = AddListAndShow(
       app, "study", "run and read studies of a server, or of the local store", options, program);
   AddLists(group, options, program);
+  AddReviewCommands(group, program);
   CLI::App& create =
       AddAction(group, {"create", "start a study on the server and return at once", Create, true},
                 options, program);

@@ -7,14 +7,17 @@
 #include <sstream>
 #include <utility>
 
+#include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/local_models.h"
 #include "cli/local/local_store.h"
+#include "cli/program/answer_head.h"
+#include "cli/program/field_names.h"
 #include "cli/program/interrupt.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/csv_lists.h"
 #include "cli/reports/explain_report.h"
 #include "cli/reports/print_answer.h"
-#include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"
@@ -53,10 +56,8 @@ absl::StatusOr<std::vector<int>> NodesFor(const std::vector<int>& devices, const
   return nodes;
 }
 
-absl::StatusOr<v1::SweepResponse> AskFor(const TuneFlags& question, const SweepFlags& sweep,
+absl::StatusOr<v1::SweepResponse> AskFor(Parsed<v1::TuneRequest> asked, const SweepFlags& sweep,
                                          const GlobalFlags& flags) {
-  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
-  PrintNotes(asked.notes);
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const ResolvedStudy study,
                    FromWire(asked.message, knowledge, std::move(asked.violations)));
@@ -111,11 +112,25 @@ absl::StatusOr<std::vector<int>> DeviceCounts(const std::string& text) {
 }
 
 int RunSweepCommand(const TuneFlags& question, const SweepFlags& sweep, const GlobalFlags& flags) {
-  const auto answer = AskFor(question, sweep, flags);
-  if (!answer.ok()) return Fail(answer.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable
-                ? SweepReport(ForTerminal(*answer), sweep.device_hour_price, StdoutColumns())
-                : PrintJson(*answer, {.multiline = true}) + "\n");
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
+  PrintNotes(asked.notes);
+  const v1::AnswerHead head = HeadOf(kExitDone, "", asked.message);
+  const auto answer = AskFor(std::move(asked), sweep, flags);
+  if (!answer.ok()) {
+    FieldNames names = NamesOf(question);
+    names.insert(names.end(), {{.field = "devices", .flag = "--devices"},
+                               {.field = "node_counts", .flag = "--devices"},
+                               {.field = "free_memory_ratios", .flag = "--free-memory"}});
+    return Fail(NamedAsStated(answer.status(), names), flags.output);
+  }
+  if (flags.output == OutputForm::kJson) {
+    PrintJsonAnswer(*answer, head);
+    return kExitDone;
+  }
+  const v1::SweepResponse shown = ForTerminal(*answer);
+  PrintData(flags.output == OutputForm::kCsv
+                ? SweepCsv(shown, sweep.device_hour_price)
+                : SweepReport(shown, sweep.device_hour_price, StdoutColumns()));
   return kExitDone;
 }
 

@@ -6,6 +6,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_names.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/words.h"
@@ -38,7 +40,12 @@ absl::StatusOr<Timeline> TimelineFor(const TraceOptions& options, const GlobalFl
 
 int RunTrace(const TraceOptions& options, const GlobalFlags& flags) {
   const auto timeline = TimelineFor(options, flags);
-  if (!timeline.ok()) return Fail(timeline.status(), flags.output);
+  if (!timeline.ok()) {
+    FieldNames names = CaseNames("--plan", options.plan);
+    names.insert(names.end(), {{.field = "server", .flag = "--server"},
+                               {.field = "history", .flag = "--history", .file = options.history}});
+    return Fail(NamedAsStated(timeline.status(), names), flags.output);
+  }
   PrintNote(fmt::format("{} operations, step {}; open the file at https://ui.perfetto.dev",
                         CountText(static_cast<std::int64_t>(timeline->operations.size())),
                         SecondsText(timeline->step.count())));
@@ -52,7 +59,9 @@ void AddTraceCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TraceOptions>();
   CLI::App& command =
       *app.add_subcommand("trace", "write one plan's pipeline over time, for Perfetto");
-  command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin")->required();
+  command
+      .add_option("--plan", options->plan, "a case as for `evaluate`, as YAML or JSON; - is stdin")
+      ->required();
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");
   command.callback([options, &program] {

@@ -7,17 +7,18 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/sweep.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/embedded_study.h"
 #include "cli/local/local_models.h"
 #include "cli/local/local_store.h"
+#include "cli/program/field_names.h"
 #include "cli/program/interrupt.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
-#include "cli/reports/print_answer.h"
 #include "cli/reports/progress_line.h"
+#include "cli/reports/saved_answer.h"
 #include "cli/reports/study_answer.h"
-#include "cli/reports/tune_report.h"
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
@@ -34,7 +35,14 @@ struct TuneOptions {
   TuneFlags question = {};
   SweepFlags sweep = {};
   bool leaves_no_record = false;
+  std::string save_folder = {};  // empty: no files are written
 };
+
+AnswerForm FormOfTune(const TuneOptions& options, const GlobalFlags& flags) {
+  AnswerForm form = FormOf(flags);
+  form.save_folder = options.save_folder;
+  return form;
+}
 
 absl::StatusOr<LocalStudy> Begin(ResolvedStudy asked, const Knowledge& knowledge,
                                  const std::string& store) {
@@ -49,7 +57,8 @@ int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
   auto resolved = FromWire(asked.message, *knowledge, std::move(asked.violations));
-  if (!resolved.ok()) return Fail(resolved.status(), flags.output);
+  const FieldNames names = NamesOf(options.question);
+  if (!resolved.ok()) return Fail(NamedAsStated(resolved.status(), names), flags.output);
   const auto models = LocalModels::Open(flags.cost_models);
   if (!models.ok()) return Fail(models.status(), flags.output);
   const std::string store = options.leaves_no_record ? "" : flags.store;
@@ -58,8 +67,10 @@ int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   const LocalSite site = {.knowledge = *knowledge,
                           .open_model = models->opener(),
                           .store = store,
-                          .is_verbose = flags.is_verbose};
-  return ConcludeLocalStudy(RunLocalStudy(*study, site), site, study->record, flags.output);
+                          .form = FormOfTune(options, flags)};
+  auto answer = RunLocalStudy(*study, site);
+  if (!answer.ok()) answer = NamedAsStated(answer.status(), names);
+  return ConcludeLocalStudy(answer, site, study->record);
 }
 
 absl::StatusOr<v1::GetStudyResponse> AskServer(const v1::TuneRequest& question, Client& client) {
@@ -89,15 +100,42 @@ int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
   }
   const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
   PrintNotes(asked.notes);
-  if (!asked.violations.empty()) return Fail(RequestMistakes(asked, flags), flags.output);
+  const FieldNames names = NamesOf(options.question);
+  if (!asked.violations.empty()) {
+    return Fail(NamedAsStated(RequestMistakes(asked, flags), names), flags.output);
+  }
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto answer = AskServer(asked.message, *client);
-  if (!answer.ok()) return Fail(answer.status(), flags.output);
-  ReportNotes notes = NotesForTerminal(flags.is_verbose);
-  notes.recorded =
+  if (!answer.ok()) return Fail(NamedAsStated(answer.status(), names), flags.output);
+  AnswerForm form = FormOfTune(options, flags);
+  form.notes.recorded =
       fmt::format("Study {} is kept by the server {}.", answer->study().id(), flags.server);
-  return PrintAnswer(*answer, notes, flags.output);
+  return PrintAnswer(*answer, form);
+}
+
+int RunTune(const TuneOptions& options, const GlobalFlags& flags) {
+  const bool is_sweep = !options.sweep.devices.empty() || !options.sweep.free_memory.empty();
+  if (options.sweep.device_hour_price.has_value() && !is_sweep) {
+    PrintNote("error: --device-hour-price needs --devices or --free-memory");
+    return kExitUsage;
+  }
+  if (is_sweep) {
+    const TuneFlags& question = options.question;
+    if (!question.baseline.empty() || question.plan_count.has_value() || question.pareto ||
+        !options.save_folder.empty()) {
+      PrintNote(
+          "error: --devices and --free-memory answer with one plan each: no --baseline, "
+          "no --top, no --pareto, no --save");
+      return kExitUsage;
+    }
+    return RunSweepCommand(options.question, options.sweep, flags);
+  }
+  if (!options.save_folder.empty()) {
+    const absl::Status made = MakeSaveFolder(options.save_folder);
+    if (!made.ok()) return Fail(made, flags.output);
+  }
+  return flags.server.empty() ? TuneEmbedded(options, flags) : TuneServed(options, flags);
 }
 
 }  // namespace
@@ -118,27 +156,19 @@ void AddTuneCommand(CLI::App& app, Program& program) {
       .add_option("--device-hour-price", options->sweep.device_hour_price,
                   "with --devices or --free-memory: also show the price of a million tokens")
       ->check(CLI::NonNegativeNumber);
-  command.add_flag("--no-record", options->leaves_no_record, "do not store the study");
+  command.add_flag("--no-record", options->leaves_no_record, "do not store the study")
+      ->group("Answer");
+  command
+      .add_option("--save", options->save_folder,
+                  "also write the answer into this new folder: answer.json, report.txt, and the "
+                  "files of the plan to launch with launch.sh")
+      ->group("Answer");
+  for (const char* const name : {"--devices", "--free-memory", "--device-hour-price"}) {
+    command.get_option(name)->group("Sweeps: several questions at once");
+  }
   command.callback([options, &program] {
-    program.run = [options, &program] {
-      const bool is_sweep = !options->sweep.devices.empty() || !options->sweep.free_memory.empty();
-      if (options->sweep.device_hour_price.has_value() && !is_sweep) {
-        PrintNote("error: --device-hour-price needs --devices or --free-memory");
-        return kExitUsage;
-      }
-      if (is_sweep) {
-        const TuneFlags& question = options->question;
-        if (!question.baseline.empty() || question.plan_count.has_value() || question.pareto) {
-          PrintNote(
-              "error: --devices and --free-memory answer with one plan each: no --baseline, "
-              "no --top, no --pareto");
-          return kExitUsage;
-        }
-        return RunSweepCommand(options->question, options->sweep, program.flags);
-      }
-      return program.flags.server.empty() ? TuneEmbedded(*options, program.flags)
-                                          : TuneServed(*options, program.flags);
-    };
+    program.writes_csv = true;
+    program.run = [options, &program] { return RunTune(*options, program.flags); };
   });
 }
 

@@ -48,7 +48,7 @@ absl::StatusOr<CommandOutput> RunTool(const std::vector<std::string>& arguments)
 
 void AddClusterOptions(CLI::App& command, ClusterFlags& flags) {
   command.add_option("--cluster", flags.source,
-                     "JSON file with the cluster: chips, nodes, links; or a place to look for it: "
+                     "YAML or JSON file with the cluster: chips, nodes, links; or a place to look: "
                      "slurm[:PARTITION], kubernetes[:LABEL=VALUE], local (a node like this one)");
   command.add_option(
       "--chip", flags.chip,

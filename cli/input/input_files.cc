@@ -11,11 +11,11 @@
 
 #include "cli/input/cluster_flags.h"
 #include "cli/input/json_member.h"
+#include "cli/input/json_text.h"
 #include "cli/input/read_file.h"
 #include "proto/json/json.h"
 #include "search_space/import/hugging_face.h"
 #include "server/convert/convert.h"
-#include "server/tuner/import/import.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
@@ -45,7 +45,7 @@ std::string ModelFileOf(const std::string& path) {
 
 void ReadModelFile(const std::string& stated, Parsed<v1::TuneRequest>& out) {
   const std::string path = ModelFileOf(stated);
-  const auto text = ReadFor("model", path, out.violations);
+  const auto text = ReadJsonFor("model", path, out.violations);
   if (!text.has_value()) return;
   if (!LooksLikeHuggingFaceConfig(*text)) {
     Append(ParseJson(*text, "model", *out.message.mutable_model()), out.violations);
@@ -178,8 +178,8 @@ void ReadBaseline(const std::string& path, const LaunchFileFlags& from,
   const auto text = ReadFor("baseline", path, out.violations);
   if (!text.has_value()) return;
   v1::TuneRequest& request = out.message;
-  if (LooksLikeOwnJson(*text)) {
-    Append(ParseJson(*text, "baseline", *request.mutable_baseline()), out.violations);
+  if (const auto own = OwnJson(*text, path, *v1::Plan::descriptor()); own.has_value()) {
+    Append(ParseJson(*own, "baseline", *request.mutable_baseline()), out.violations);
     return;
   }
   StatedBeside beside = {.workload = request.workload(),
@@ -220,6 +220,26 @@ void ReadFrom(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
   out.notes.insert(out.notes.end(), job->notes.begin(), job->notes.end());
 }
 
+// Puts what flags state into the workload, and notes what else its file said.
+void SetWorkload(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
+  v1::Workload& workload = *out.message.mutable_workload();
+  const auto note = [&](const char* flag, int stated, bool has_other, int other) {
+    if (!has_other || other == stated) return;
+    out.notes.push_back(
+        fmt::format("{} {} replaces {} of {}", flag, stated, other, flags.workload));
+  };
+  if (flags.sequence_length.has_value()) {
+    note("--sequence-length", *flags.sequence_length, workload.has_sequence_length(),
+         workload.sequence_length());
+    workload.set_sequence_length(*flags.sequence_length);
+  }
+  if (flags.global_batch_size.has_value()) {
+    note("--global-batch-size", *flags.global_batch_size, workload.has_global_batch_size(),
+         workload.global_batch_size());
+    workload.set_global_batch_size(*flags.global_batch_size);
+  }
+}
+
 // Puts the framework in place of the workload's. A version and facts stay if the name is the same.
 void SetFramework(const std::string& name, v1::TuneRequest& request) {
   if (name.empty() || request.workload().framework().name() == name) return;
@@ -241,6 +261,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   if (!flags.workload.empty()) {
     ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
   }
+  SetWorkload(flags, out);
   ReadCluster(flags.cluster, *request.mutable_cluster(), out.violations);
   if (!flags.from.path.empty()) ReadFrom(flags, out);
   SetFramework(flags.framework, request);
@@ -333,7 +354,9 @@ absl::StatusOr<Parsed<v1::EvaluateCase>> ParseCaseFile(const std::string& path) 
   if (!text.ok()) {
     return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
   }
-  return ParseCase(*text);
+  const auto json = AsJson(*text, path);
+  if (json.ok()) return ParseCase(*json);
+  return InvalidFields({{.field = "case", .description = std::string(json.status().message())}});
 }
 
 absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {

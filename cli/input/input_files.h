@@ -56,6 +56,8 @@ struct TuneFlags {
   LaunchFileFlags from = {};
   std::string model = {};  // paths; model and workload may be empty beside a launch script
   std::string workload = {};
+  std::optional<int> sequence_length = {};    // instead of the workload's
+  std::optional<int> global_batch_size = {};  // as well
   ClusterFlags cluster = {};
   std::string framework = {};  // empty: that of the workload
   std::string baseline = {};   // empty: none
@@ -106,8 +108,8 @@ absl::StatusOr<std::vector<Parsed<v1::CasePair>>> ReadPairs(const std::string& p
 absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
                                        QuestionResolver& resolver);
 
-// Reads a file with one case, or stdin for "-". A file that cannot be read is a mistake of the
-// field "plan".
+// Reads a file with one case (AsJson), or stdin for "-". A file that cannot be read is a mistake of
+// the field "plan".
 absl::StatusOr<Parsed<v1::EvaluateCase>> ParseCaseFile(const std::string& path);
 
 // Reads and resolves it.

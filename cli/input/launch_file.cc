@@ -21,6 +21,8 @@
 namespace meshwright {
 namespace {
 
+constexpr std::uintmax_t kMaxSourcedBytes = 16U << 20U;
+
 std::string Name(const std::string& path) {
   return path == "-" ? "stdin" : std::filesystem::path(path).filename().string();
 }
@@ -117,6 +119,17 @@ std::vector<std::string> NotesOf(const ImportedJob& job, const std::string& file
   return notes;
 }
 
+// Reads a file that a script sources. A device or a pipe need not end.
+absl::StatusOr<std::string> ReadSourced(const std::string& path) {
+  std::error_code error;
+  const bool is_file = std::filesystem::is_regular_file(path, error);
+  if (!is_file || std::filesystem::file_size(path, error) > kMaxSourcedBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: must be a file of at most {} bytes", path, kMaxSourcedBytes));
+  }
+  return ReadTextFile(path);
+}
+
 }  // namespace
 
 absl::StatusOr<LaunchQuestion> ReadLaunchText(const LaunchFileFlags& flags, std::string_view text,
@@ -132,8 +145,8 @@ absl::StatusOr<LaunchQuestion> ReadLaunchText(const LaunchFileFlags& flags, std:
                            .devices = DeviceCountOf(beside.cluster)};
   request.open_file = [&folder](const std::string& path) {
     // As the script has it: from where it runs, or else beside it.
-    auto own = ReadTextFile(path == "-" ? "./-" : path);
-    return own.ok() ? own : ReadTextFile((folder / path).string());
+    auto own = ReadSourced(path == "-" ? "./-" : path);
+    return own.ok() ? own : ReadSourced((folder / path).string());
   };
   if (beside.workload.has_global_batch_size()) {
     request.global_batch_size = beside.workload.global_batch_size();

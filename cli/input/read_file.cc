@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/input/json_text.h"
 #include "proto/json/json.h"
 
 namespace meshwright {
@@ -45,9 +46,19 @@ std::optional<std::string> ReadFor(const std::string& field, const std::string& 
   return std::nullopt;
 }
 
+std::optional<std::string> ReadJsonFor(const std::string& field, const std::string& path,
+                                       std::vector<FieldViolation>& violations) {
+  auto text = ReadFor(field, path, violations);
+  if (!text.has_value()) return std::nullopt;
+  auto json = AsJson(*std::move(text), path);
+  if (json.ok()) return *std::move(json);
+  violations.push_back({.field = field, .description = std::string(json.status().message())});
+  return std::nullopt;
+}
+
 void ReadPartFile(const std::string& field, const std::string& path,
                   google::protobuf::Message& part, std::vector<FieldViolation>& violations) {
-  const auto text = ReadFor(field, path, violations);
+  const auto text = ReadJsonFor(field, path, violations);
   if (!text.has_value()) return;
   std::vector<FieldViolation> found = ParseJson(*text, field, part);
   violations.insert(violations.end(), std::make_move_iterator(found.begin()),

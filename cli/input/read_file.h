@@ -21,7 +21,11 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 std::optional<std::string> ReadFor(const std::string& field, const std::string& path,
                                    std::vector<FieldViolation>& violations);
 
-// Reads a JSON file as a part of a request and adds its mistakes to the list, under the field.
+// Reads a file of JSON or YAML as JSON (AsJson), or adds a mistake of the field to the list.
+std::optional<std::string> ReadJsonFor(const std::string& field, const std::string& path,
+                                       std::vector<FieldViolation>& violations);
+
+// Reads such a file as a part of a request and adds its mistakes to the list, under the field.
 void ReadPartFile(const std::string& field, const std::string& path,
                   google::protobuf::Message& part, std::vector<FieldViolation>& violations);
 

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <initializer_list>
+#include <string>
 
 #include "cli/input/cluster_flags.h"
 #include "search_space/space/space_request.h"
@@ -16,6 +18,12 @@
 namespace meshwright {
 namespace {
 
+// Puts flags under a heading of the help.
+void GroupFlags(CLI::App& command, const std::string& heading,
+                std::initializer_list<const char*> names) {
+  for (const char* const name : names) command.get_option(name)->group(heading);
+}
+
 void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
   CLI::Option* const launcher = command.add_option(
       "--launcher", flags.launcher,
@@ -26,7 +34,8 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
       ->needs(launcher);
   command
       .add_option("--job", flags.job,
-                  "JSON file that says how to run a plan as a job, for all launchers but replay")
+                  "YAML or JSON file that says how to run a plan as a job, for all launchers but "
+                  "replay")
       ->needs(launcher);
   launcher->needs(command
                       .add_option("--max-trials", flags.max_trials,
@@ -57,6 +66,22 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
           "--confirm-plans", flags.confirm_plans,
           "at the end, run this many of the fastest plans three more times and take the median")
       ->needs(launcher);
+  GroupFlags(command, "Trials: plans measured before the answer",
+             {"--launcher", "--job", "--replay", "--max-trials", "--max-device-seconds",
+              "--max-trial-seconds", "--stop-within", "--interleave-baseline", "--confirm-plans"});
+}
+
+void GroupQuestionFlags(CLI::App& command) {
+  GroupFlags(
+      command, "Question",
+      {"--from", "--set", "--model", "--workload", "--sequence-length", "--global-batch-size",
+       "--cluster", "--chip", "--nodes", "--devices-per-node", "--nic", "--framework"});
+  GroupFlags(command, "Answer",
+             {"--baseline", "--top", "--min-fit-probability", "--tie", "--pareto"});
+  GroupFlags(command, "Measured runs and cost models",
+             {"--history", "--history-sequence", "--cost-model", "--allow-fallback"});
+  GroupFlags(command, "Search",
+             {"--deadline", "--strategy", "--evaluations", "--dimension", "--disable-rule"});
 }
 
 }  // namespace
@@ -84,15 +109,23 @@ void AddLaunchCaseOptions(CLI::App& command, LaunchCaseFlags& flags) {
 void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   AddLaunchFileOptions(command, flags.from);
   command.add_option("--model", flags.model,
-                     "Hugging Face config.json, or a model in Meshwright's JSON; required without "
-                     "--from");
+                     "Hugging Face config.json, a folder that has one, or a model in Meshwright's "
+                     "keys, as YAML or JSON; required without --from");
   command.add_option("--workload", flags.workload,
-                     "JSON file with the workload: how the model is trained; required without "
-                     "--from");
+                     "YAML or JSON file with the workload: how the model is trained; required "
+                     "without --from and without the next two");
+  command.add_option("--sequence-length", flags.sequence_length,
+                     "tokens of a sequence, instead of the workload's");
+  command.add_option("--global-batch-size", flags.global_batch_size,
+                     "sequences of a step, instead of the workload's");
   command.parse_complete_callback([&flags] {
     if (!flags.from.path.empty()) return;
     if (flags.model.empty()) throw CLI::RequiredError("--model");
-    if (flags.workload.empty()) throw CLI::RequiredError("--workload");
+    const bool has_workload = !flags.workload.empty() || (flags.sequence_length.has_value() &&
+                                                          flags.global_batch_size.has_value());
+    if (!has_workload) {
+      throw CLI::RequiredError("--workload, or --sequence-length with --global-batch-size,");
+    }
   });
   AddClusterOptions(command, flags.cluster);
   command
@@ -103,8 +136,8 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
                              ""));
   command.add_option(
       "--baseline", flags.baseline,
-      "file with the plan to compare with (the one that you would choose by hand): JSON, or a file "
-      "as for --from");
+      "file with the plan to compare with (the one that you would choose by hand): YAML, JSON, or "
+      "a file as for --from");
   command.add_option("--top", flags.plan_count, "number of plans in the answer (5)");
   command.add_option("--min-fit-probability", flags.min_fit_probability,
                      "recommend a plan that fits with at least this probability, if there is one "
@@ -136,6 +169,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--disable-rule", flags.disabled_rules, "switch a prune rule off by its name")
       ->take_all();
   AddTrialOptions(command, flags.trials);
+  GroupQuestionFlags(command);
 }
 
 void AddCostModelOptions(CLI::App& command, CostModelFlags& flags) {

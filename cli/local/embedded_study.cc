@@ -9,10 +9,7 @@
 
 #include "cli/program/interrupt.h"
 #include "cli/program/terminal.h"
-#include "cli/reports/print_answer.h"
 #include "cli/reports/progress_line.h"
-#include "cli/reports/study_answer.h"
-#include "cli/reports/tune_report.h"
 #include "recorder/history_records.h"
 #include "recorder/records.h"
 #include "search_space/base/status.h"
@@ -61,6 +58,7 @@ v1::GetStudyResponse ToResponse(const absl::StatusOr<StudyAnswer>& answer,
                                 const StudyRecord& record) {
   v1::GetStudyResponse response;
   *response.mutable_study() = ToWire(record);
+  response.mutable_question()->ParseFromString(record.question);
   if (!answer.ok()) return response;
   if (const auto* result = std::get_if<StudyResult>(&*answer)) {
     *response.mutable_result() = ToWire(*result);
@@ -108,19 +106,19 @@ absl::StatusOr<StudyRecord> CancelLocalStudy(const LocalStudy& study, const Loca
 }
 
 int ConcludeLocalStudy(const absl::StatusOr<StudyAnswer>& answer, const LocalSite& site,
-                       const StudyRecord& record, OutputForm output) {
+                       const StudyRecord& record) {
   const Ended ended = EndedBy(answer, record, site.knowledge);
   const bool is_kept = !record.id.empty();
   const absl::Status kept = is_kept ? Keep(ended, site) : absl::OkStatus();
-  ReportNotes notes = NotesForTerminal(site.is_verbose);
+  AnswerForm form = site.form;
   if (is_kept && kept.ok()) {
-    notes.recorded = fmt::format("Study {0} is kept in {1} (meshwright history show {0}).",
-                                 record.id, site.store);
+    form.notes.recorded = fmt::format("Study {0} is kept in {1} (meshwright history show {0}).",
+                                      record.id, site.store);
   }
-  const int exit_code = answer.ok() ? PrintAnswer(ToResponse(answer, ended.record), notes, output)
-                                    : Fail(answer.status(), output);
+  const int exit_code = answer.ok() ? PrintAnswer(ToResponse(answer, ended.record), form)
+                                    : Fail(answer.status(), form.output);
   // A failure of the answer comes first; here the answer is there and only its record is missing.
-  return kept.ok() ? exit_code : Fail(kept, output);
+  return kept.ok() ? exit_code : Fail(kept, form.output);
 }
 
 }  // namespace meshwright

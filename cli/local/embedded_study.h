@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/local/local_store.h"
-#include "cli/program/program.h"
+#include "cli/reports/study_answer.h"
 #include "recorder/records.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
@@ -18,8 +18,8 @@ namespace meshwright {
 struct LocalSite {
   const Knowledge& knowledge;
   OpenPlanModel open_model = {};
-  std::string store = {};   // keeps its trials; empty: they are not kept
-  bool is_verbose = false;  // its report says all it knows
+  std::string store = {};  // keeps its trials; empty: they are not kept
+  AnswerForm form = {};
 };
 
 // Runs a study and shows a line of progress on stderr. Ctrl-C ends it with the best plan so far.
@@ -31,6 +31,6 @@ absl::StatusOr<StudyRecord> CancelLocalStudy(const LocalStudy& study, const Loca
 
 // Records how the study ended if it has an id, prints the answer and returns the exit code.
 int ConcludeLocalStudy(const absl::StatusOr<StudyAnswer>& answer, const LocalSite& site,
-                       const StudyRecord& record, OutputForm output);
+                       const StudyRecord& record);
 
 }  // namespace meshwright

@@ -244,6 +244,16 @@ absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& stor
   return ListStudies(HistoryQueries(DirectAccess(recorder)), request, ShownStudy);
 }
 
+absl::StatusOr<v1::Study> UpdateLocalStudy(const std::string& store,
+                                           const v1::UpdateStudyRequest& request) {
+  ASSIGN_OR_RETURN(const StudyEdit edit, FromWire(request));
+  // Reading comes first, because a writer would create a missing store.
+  RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
+  ASSIGN_OR_RETURN(StudyRecord study, recorder.EditStudy(edit));
+  return ShownStudy(std::move(study));
+}
+
 absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,
                                                      const v1::ListPlansRequest& request) {
   ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store, .read_only = true}));

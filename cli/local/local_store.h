@@ -64,6 +64,9 @@ v1::Study ShownStudy(StudyRecord record);
 // interrupted.
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store,
                                                          const v1::ListStudiesRequest& request);
+// Changes what people say about a study.
+absl::StatusOr<v1::Study> UpdateLocalStudy(const std::string& store,
+                                           const v1::UpdateStudyRequest& request);
 absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,
                                                      const v1::ListPlansRequest& request);
 absl::StatusOr<v1::ListTrialsResponse> ListLocalTrials(const std::string& store,

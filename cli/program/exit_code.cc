@@ -61,6 +61,26 @@ constexpr std::array kStatusExits = {
     StatusExit{absl::StatusCode::kDeadlineExceeded, kExitDeadline},
 };
 
+struct CodeWord {
+  int exit_code;
+  std::string_view word;
+};
+
+constexpr std::array kCodeWords = {
+    CodeWord{kExitDone, "done"},
+    CodeWord{kExitInternal, "internal"},
+    CodeWord{kExitUsage, "usage"},
+    CodeWord{kExitInvalidInput, "invalid_input"},
+    CodeWord{kExitInfeasible, "infeasible"},
+    CodeWord{kExitNotFound, "not_found"},
+    CodeWord{kExitConflict, "conflict"},
+    CodeWord{kExitQuota, "quota"},
+    CodeWord{kExitUnavailable, "unavailable"},
+    CodeWord{kExitDeadline, "deadline"},
+    CodeWord{kExitTrialsFailed, "trials_failed"},
+    CodeWord{kExitInterrupted, "interrupted"},
+};
+
 }  // namespace
 
 int ExitCode(const absl::Status& status) {
@@ -68,6 +88,11 @@ int ExitCode(const absl::Status& status) {
   if (reason != kReasonCodes.end()) return reason->exit_code;
   const auto code = std::ranges::find(kStatusExits, status.code(), &StatusExit::code);
   return code == kStatusExits.end() ? kExitInternal : code->exit_code;
+}
+
+std::string_view ExitReason(int exit_code) {
+  const auto found = std::ranges::find(kCodeWords, exit_code, &CodeWord::exit_code);
+  return found == kCodeWords.end() ? "internal" : found->word;
 }
 
 }  // namespace meshwright

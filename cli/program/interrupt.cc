@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "cli/program/terminal.h"
 #include "server/process/exit_code.h"
 
 namespace meshwright {
@@ -32,7 +33,10 @@ void Interrupt::Wait(const std::stop_token& end) {
   while (!end.stop_requested()) {
     const int signal = sigwaitinfo(&signals_, nullptr);
     if (signal <= 0 || signal == kWake) continue;
-    if (source_.stop_requested()) _exit(kExitInterrupted);
+    if (source_.stop_requested()) {
+      OverwriteStderrLine("");
+      _exit(kExitInterrupted);
+    }
     source_.request_stop();
   }
 }

@@ -5,7 +5,11 @@
 
 namespace meshwright {
 
-enum class OutputForm { kTable, kJson };
+enum class OutputForm { kTable, kJson, kCsv };
+
+// Says when output for people has colours. kAuto: on a terminal, unless NO_COLOR is set or TERM is
+// dumb (https://no-color.org).
+enum class ColorUse { kAuto, kAlways, kNever };
 
 // Flags that every command takes.
 struct GlobalFlags {
@@ -14,6 +18,7 @@ struct GlobalFlags {
   std::string chips = {};        // folder of the site's own chip files
   std::string cost_models = {};  // folder of vendors' models; empty: none
   OutputForm output = OutputForm::kTable;
+  ColorUse color = ColorUse::kAuto;
   bool is_verbose = false;  // reports say all they know
 };
 
@@ -23,6 +28,7 @@ struct GlobalFlags {
 struct Program {
   GlobalFlags flags = {};
   std::function<int()> run = {};
+  bool writes_csv = false;  // only lists have a CSV form
 };
 
 }  // namespace meshwright

@@ -10,17 +10,49 @@
 #include <cstdlib>
 #include <string>
 
+#include "cli/program/answer_head.h"
 #include "cli/program/exit_code.h"
+#include "cli/program/field_names.h"
 #include "proto/json/json.h"
 #include "search_space/base/clean_text.h"
-#include "search_space/base/status.h"
 #include "server/convert/convert.h"
 
 namespace meshwright {
+namespace {
+
+constexpr std::string_view kClearLine = "\r\x1b[K";  // ECMA-48: erase to the end of the line
+
+std::string_view Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Returns true for a terminal that understands more than text.
+bool IsScreen(int file) {
+  const std::string_view terminal = Variable("TERM");
+  return isatty(file) == 1 && !terminal.empty() && terminal != "dumb";
+}
+
+// Returns the columns that COLUMNS states; 0 if it states none.
+int StatedColumns() {
+  const std::string_view text = Variable("COLUMNS");
+  int columns = 0;
+  std::from_chars(text.data(), text.data() + text.size(), columns);
+  return columns;
+}
+
+// Returns the columns of a terminal; 0 if it is none, or does not say.
+int TerminalColumns(int file) {
+  winsize size = {};
+  return isatty(file) == 1 && ioctl(file, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace
 
 void PrintData(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void PrintNote(std::string_view text) {
+  OverwriteStderrLine("");
   fmt::print(stderr, "{}\n", CleanText(text, {.longest_bytes = text.size(), .keeps_lines = true}));
 }
 
@@ -32,14 +64,12 @@ void PrintError(const absl::Status& status, OutputForm output) {
   if (output == OutputForm::kJson) {
     v1::FailedCase failed;
     *failed.mutable_error() = ToCaseError(status);
-    PrintNote(PrintJson(failed, {}));
+    PrintNote(WithHead(HeadOf(ExitCode(status)), PrintJson(failed, {})));
     return;
   }
-  const auto violations = FieldViolations(status);
-  for (const FieldViolation& violation : violations) {
-    PrintNote(fmt::format("error: {} = {}", violation.field, violation.description));
-  }
-  if (violations.empty()) PrintNote(fmt::format("error: {}", std::string(status.message())));
+  const std::vector<std::string> lines = MistakeLines(status);
+  for (const std::string& line : lines) PrintNote("error: " + line);
+  if (lines.empty()) PrintNote(fmt::format("error: {}", std::string(status.message())));
 }
 
 int Fail(const absl::Status& status, OutputForm output) {
@@ -47,27 +77,35 @@ int Fail(const absl::Status& status, OutputForm output) {
   return ExitCode(status);
 }
 
-bool StdoutHasColor() {
-  const char* const no_color = std::getenv("NO_COLOR");
-  return isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+bool StdoutHasColor(ColorUse use) {
+  if (use != ColorUse::kAuto) return use == ColorUse::kAlways;
+  return IsScreen(STDOUT_FILENO) && Variable("NO_COLOR").empty();
 }
 
 int StdoutColumns() {
   constexpr int kUsual = 100;
   constexpr int kLeast = 60;
   constexpr int kMost = 1000;
-  int columns = 0;
-  if (const char* const stated = std::getenv("COLUMNS"); stated != nullptr) {
-    const std::string_view text(stated);
-    std::from_chars(text.data(), text.data() + text.size(), columns);
-  }
-  winsize size = {};
-  if (columns <= 0 && isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
-    columns = size.ws_col;
-  }
+  int columns = StatedColumns();
+  if (columns <= 0) columns = TerminalColumns(STDOUT_FILENO);
   return columns <= 0 ? kUsual : std::clamp(columns, kLeast, kMost);
 }
 
-bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1; }
+// The size of the window comes first here, because a line that is too long by one column cannot be
+// overwritten any more, and COLUMNS does not follow the window.
+std::optional<int> StderrLineColumns() {
+  constexpr int kUsual = 80;
+  if (!IsScreen(STDERR_FILENO)) return std::nullopt;
+  int columns = TerminalColumns(STDERR_FILENO);
+  if (columns <= 0) columns = StatedColumns();
+  return columns <= 0 ? kUsual : columns;
+}
+
+// One call of write is one piece on the terminal, and needs no lock that another thread may hold.
+void OverwriteStderrLine(std::string_view text) {
+  if (!StderrLineColumns().has_value()) return;
+  const std::string line = std::string(kClearLine).append(text);
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+}
 
 }  // namespace meshwright

@@ -4,6 +4,7 @@
 
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
 
 namespace meshwright {
 namespace {
@@ -23,6 +24,10 @@ std::string PeakText(const v1::Chip& chip) {
   return "-";
 }
 
+std::string IndentedLine(const std::string& text, int columns) {
+  return Wrapped(text, columns, kIndent, std::string(kIndent) + kIndent);
+}
+
 std::string GigaText(double value) { return fmt::format("{:.1f}", value / 1e9); }
 
 Table GroupTable(const v1::Chip& chip) {
@@ -40,7 +45,7 @@ Table GroupTable(const v1::Chip& chip) {
 
 }  // namespace
 
-std::string ChipTable(const v1::ListChipsResponse& chips) {
+std::string ChipTable(const v1::ListChipsResponse& chips, int columns) {
   Table table({{.title = "chip"},
                {.title = "memory GiB", .align = Align::kRight},
                {.title = "TB/s", .align = Align::kRight},
@@ -52,25 +57,25 @@ std::string ChipTable(const v1::ListChipsResponse& chips) {
                   TeraText(chip.memory_bandwidth_bytes_per_second()), PeakText(chip),
                   chip.confidence(), chip.name()});
   }
-  std::string text = table.Text("");
+  std::string text = table.Text("", columns);
   if (chips.unmodelled_chips().empty()) return text;
   Table unmodelled({{.title = "not modelled"}, {.title = "missing"}});
   for (const v1::UnmodelledChip& chip : chips.unmodelled_chips()) {
     unmodelled.AddRow({chip.id(), chip.missing()});
   }
-  return text + "\n" + unmodelled.Text("");
+  return text + "\n" + unmodelled.Text("", columns);
 }
 
-std::string ChipReport(const v1::Chip& chip) {
+std::string ChipReport(const v1::Chip& chip, int columns) {
   std::string text = fmt::format("{}: {}\n{}vendor: {}\n{}confidence: {}\n", chip.id(), chip.name(),
                                  kIndent, chip.vendor(), kIndent, chip.confidence());
   if (!chip.aliases().empty()) {
-    text += fmt::format("{}aliases: {}\n", kIndent, fmt::join(chip.aliases(), ", "));
+    text += IndentedLine(fmt::format("aliases: {}", fmt::join(chip.aliases(), ", ")), columns);
   }
   for (const v1::ReportedName& name : chip.reported_names()) {
-    text += fmt::format("{}tools name it {} ({})\n", kIndent, name.name(), name.source());
+    text += IndentedLine(fmt::format("tools name it {} ({})", name.name(), name.source()), columns);
   }
-  if (!chip.notes().empty()) text += fmt::format("{}notes: {}\n", kIndent, chip.notes());
+  if (!chip.notes().empty()) text += IndentedLine("notes: " + chip.notes(), columns);
   Table figures({{.title = "figure"},
                  {.title = "value"},
                  {.title = "provenance"},
@@ -80,11 +85,12 @@ std::string ChipReport(const v1::Chip& chip) {
     figures.AddRow(
         {figure.name(), figure.value(), figure.provenance(), figure.confidence(), figure.source()});
   }
-  text += "\n" + figures.Text(kIndent);
-  return chip.group_bandwidths().empty() ? text : text + "\n" + GroupTable(chip).Text(kIndent);
+  text += "\n" + figures.Text(kIndent, columns);
+  return chip.group_bandwidths().empty() ? text
+                                         : text + "\n" + GroupTable(chip).Text(kIndent, columns);
 }
 
-std::string ServerTable(const v1::GetServerInfoResponse& server) {
+std::string ServerTable(const v1::GetServerInfoResponse& server, int columns) {
   Table table({{}, {}});
   table.AddRow({"version", server.version()});
   table.AddRow({"API", server.api_version()});
@@ -93,7 +99,7 @@ std::string ServerTable(const v1::GetServerInfoResponse& server) {
   table.AddRow({"strategies", fmt::format("{}", fmt::join(server.strategies(), ", "))});
   table.AddRow({"frameworks", fmt::format("{}", fmt::join(server.frameworks(), ", "))});
   table.AddRow({"chips", fmt::format("{}", server.chip_count())});
-  return table.Text("");
+  return table.Text("", columns);
 }
 
 }  // namespace meshwright

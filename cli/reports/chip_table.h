@@ -6,9 +6,9 @@
 
 namespace meshwright {
 
-// Show the catalogue to people. Pure functions.
-std::string ChipTable(const v1::ListChipsResponse& chips);
-std::string ChipReport(const v1::Chip& chip);
-std::string ServerTable(const v1::GetServerInfoResponse& server);
+// Show the catalogue to people, in lines of at most `columns`. Pure functions.
+std::string ChipTable(const v1::ListChipsResponse& chips, int columns);
+std::string ChipReport(const v1::Chip& chip, int columns);
+std::string ServerTable(const v1::GetServerInfoResponse& server, int columns);
 
 }  // namespace meshwright

@@ -6,6 +6,7 @@
 
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
 #include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
 
@@ -40,7 +41,8 @@ std::string RatioText(const v1::Measurement& measurement) {
 }
 
 template <typename Measurements>
-std::string TableOf(const Measurements& measurements, const std::string& next_page_token) {
+std::string TableOf(const Measurements& measurements, const std::string& next_page_token,
+                    int columns) {
   Table table({{.title = "measurement"},
                {.title = "time"},
                {.title = "source"},
@@ -56,21 +58,23 @@ std::string TableOf(const Measurements& measurements, const std::string& next_pa
                   row.outcome(), MeasuredText(row), ExpectedText(row), RatioText(row),
                   PlanText(row)});
   }
-  std::string text = table.Text("");
+  std::string text = table.Text("", columns);
   if (!next_page_token.empty()) text += fmt::format("more: --page-token {}\n", next_page_token);
   return text;
 }
 
 template <typename Warnings>
-std::string WarningLines(const Warnings& warnings) {
+std::string WarningLines(const Warnings& warnings, int columns) {
   std::string text;
-  for (const std::string& warning : warnings) text += fmt::format("warning: {}\n", warning);
+  for (const std::string& warning : warnings) {
+    text += Wrapped("warning: " + warning, columns, "", kIndent);
+  }
   return text;
 }
 
 std::string PeakText(std::int64_t bytes) { return bytes > 0 ? GibText(bytes) + " GiB" : "-"; }
 
-std::string RowsText(const v1::Calibration& calibration) {
+std::string RowsText(const v1::Calibration& calibration, int columns) {
   Table table({{.title = "measured"},
                {.title = "similarity", .align = Align::kRight},
                {.title = "time", .align = Align::kRight},
@@ -90,12 +94,12 @@ std::string RowsText(const v1::Calibration& calibration) {
                   ratio(run.has_memory_ratio(), run.memory_ratio()), OrDash(run.model_name()),
                   OrDash(run.cluster_name()), run.framework_version(), run.outcome()});
   }
-  return table.Text("  ");
+  return table.Text(kIndent, columns);
 }
 
 }  // namespace
 
-std::string ReportText(const v1::CreateJobReportResponse& kept) {
+std::string ReportText(const v1::CreateJobReportResponse& kept, int columns) {
   const v1::Measurement& report = kept.report();
   std::string text = fmt::format("Report {} of {} on {} is stored.\n", report.id(),
                                  report.model_name(), report.cluster_name());
@@ -111,29 +115,30 @@ std::string ReportText(const v1::CreateJobReportResponse& kept) {
   } else {
     text += fmt::format("measured       {}\n", report.outcome());
   }
-  return text + WarningLines(kept.warnings());
+  return text + WarningLines(kept.warnings(), columns);
 }
 
-std::string ReportsText(const v1::BatchCreateJobReportsResponse& kept) {
+std::string ReportsText(const v1::BatchCreateJobReportsResponse& kept, int columns) {
   v1::ListJobReportsResponse reports;
   for (const v1::CreateJobReportResponse& response : kept.responses()) {
     *reports.add_reports() = response.report();
     reports.mutable_warnings()->MergeFrom(response.warnings());
   }
-  return ReportTable(reports);
+  return ReportTable(reports, columns);
 }
 
-std::string ReportTable(const v1::ListJobReportsResponse& reports) {
+std::string ReportTable(const v1::ListJobReportsResponse& reports, int columns) {
   if (reports.reports().empty()) return "no job reports\n";
-  return TableOf(reports.reports(), reports.next_page_token()) + WarningLines(reports.warnings());
+  return TableOf(reports.reports(), reports.next_page_token(), columns) +
+         WarningLines(reports.warnings(), columns);
 }
 
-std::string MeasurementTable(const v1::ListMeasurementsResponse& measurements) {
+std::string MeasurementTable(const v1::ListMeasurementsResponse& measurements, int columns) {
   if (measurements.measurements().empty()) return "no measurements\n";
-  return TableOf(measurements.measurements(), measurements.next_page_token());
+  return TableOf(measurements.measurements(), measurements.next_page_token(), columns);
 }
 
-std::string MeasurementText(const v1::GetMeasurementResponse& response) {
+std::string MeasurementText(const v1::GetMeasurementResponse& response, int columns) {
   const v1::Measurement& row = response.measurement();
   Table table({{}, {}});
   table.AddRow({"measurement", fmt::format("{} (number {})", row.id(), row.sequence())});
@@ -154,10 +159,10 @@ std::string MeasurementText(const v1::GetMeasurementResponse& response) {
   table.AddRow({"peak memory", PeakText(row.peak_memory_bytes())});
   table.AddRow({"expected", PeakText(row.expected().peak_memory_bytes())});
   table.AddRow({"calibration", OrDash(row.expected().calibration_id())});
-  return table.Text("");
+  return table.Text("", columns);
 }
 
-std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations) {
+std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations, int columns) {
   if (calibrations.calibrations().empty()) return "no calibrations\n";
   Table table({{.title = "calibration"},
                {.title = "time"},
@@ -175,22 +180,23 @@ std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations) {
                   fmt::format("{:.3f}x", row.time_ratio()),
                   fmt::format("{:.3f}x", row.memory_ratio())});
   }
-  std::string text = table.Text("");
+  std::string text = table.Text("", columns);
   if (!calibrations.next_page_token().empty()) {
     text += fmt::format("more: --page-token {}\n", calibrations.next_page_token());
   }
   return text;
 }
 
-std::string CalibrationText(const v1::GetCalibrationResponse& response) {
+std::string CalibrationText(const v1::GetCalibrationResponse& response, int columns) {
   const v1::StoredCalibration& stored = response.calibration();
   const v1::Calibration& row = stored.calibration();
-  return fmt::format(
-      "{} of {}\n{} under {} {}: measured step times are {:.3f} times the modelled ones, peak "
-      "memory {:.3f} times; learnt from {} runs up to number {}, cost model {}\n{}",
-      row.id(), stored.create_time(), row.chip(), row.framework(), row.framework_version(),
-      row.time_ratio(), row.memory_ratio(), row.run_count(), row.history_sequence(),
-      row.model_version(), RowsText(row));
+  const std::string learnt = fmt::format(
+      "{} under {} {}: measured step times are {:.3f} times the modelled ones, peak memory {:.3f} "
+      "times; learnt from {} runs up to number {}, cost model {}",
+      row.chip(), row.framework(), row.framework_version(), row.time_ratio(), row.memory_ratio(),
+      row.run_count(), row.history_sequence(), row.model_version());
+  return fmt::format("{} of {}\n", row.id(), stored.create_time()) + Wrapped(learnt, columns) +
+         RowsText(row, columns);
 }
 
 std::string ImportText(const v1::ImportHistoryResponse& imported) {

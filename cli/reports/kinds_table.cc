@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,10 +33,15 @@ std::string IntervalText(const v1::Estimate& estimate) {
                      WithoutUnitOf(SecondsText(estimate.step_time_high_seconds()), middle));
 }
 
-std::vector<std::string> RowOf(int rank, const v1::RankedPlan& ranked) {
+// Returns a row of the table. Its figures have the foundation of those of plan 1 unless it says
+// another.
+std::vector<std::string> RowOf(int rank, const v1::RankedPlan& ranked, const std::string& usual) {
   const v1::Estimate& e = ranked.estimate();
-  const std::string founded =
-      e.provenance().empty() ? "" : fmt::format("; by {} figures", e.provenance());
+  std::string words = FullWords(ranked);
+  if (!e.provenance().empty() && e.provenance() != usual) {
+    words += fmt::format("; by {} figures", e.provenance());
+  }
+  if (ranked.like_count() > 0) words += fmt::format("; +{} alike", CountText(ranked.like_count()));
   return {fmt::format("{}", rank),
           IntervalText(e),
           CountText(static_cast<std::int64_t>(e.tokens_per_second_per_device())),
@@ -45,10 +51,46 @@ std::vector<std::string> RowOf(int rank, const v1::RankedPlan& ranked) {
           ranked.has_fastest_probability_ratio()
               ? ProbabilityText(ranked.fastest_probability_ratio())
               : "-",
-          FullWords(ranked) + founded};
+          std::move(words)};
 }
 
-// Says which plans a line of the table stands for besides its own.
+}  // namespace
+
+std::string FullWords(const v1::RankedPlan& ranked) {
+  std::vector<std::string> words;
+  for (const v1::WorkloadSetting& setting : ranked.settings()) {
+    const bool speaks = setting.field() == kPrecisionField;
+    words.push_back(speaks ? setting.value() : setting.field() + "=" + setting.value());
+  }
+  words.push_back(PlanWords(ranked.plan()));
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string KindsTable(const v1::TuneResult& result, int columns, int most) {
+  Table table({{.title = "#", .align = Align::kRight},
+               {.title = "step time (80 %)"},
+               {.title = "tokens/s/device", .align = Align::kRight},
+               {.title = "MFU", .align = Align::kRight},
+               {.title = "free GiB", .align = Align::kRight},
+               {.title = "fits", .align = Align::kRight},
+               {.title = "fastest", .align = Align::kRight},
+               {.title = "plan"}});
+  // The verdict says what a plan to launch rests on.
+  const bool is_told = result.recommendation() == "launch" && !result.plans().empty();
+  const std::string usual = is_told ? result.plans(0).estimate().provenance() : "";
+  const int shown = std::min(most, result.plans_size());
+  for (int i = 0; i < shown; ++i) table.AddRow(RowOf(i + 1, result.plans(i), usual));
+  const bool is_first =
+      is_told && result.has_baseline() && IsSame(result.baseline(), result.plans(0));
+  if (result.has_baseline() && !is_first) table.AddRow(RowOf(0, result.baseline(), usual));
+  std::string text = table.Text(kIndent, columns);
+  if (shown < result.plans_size()) {
+    text +=
+        fmt::format("{}{} more kinds of plans (--verbose)\n", kIndent, result.plans_size() - shown);
+  }
+  return text;
+}
+
 std::string LikeLines(const v1::TuneResult& result, int columns) {
   std::string lines;
   int rank = 0;
@@ -66,31 +108,10 @@ std::string LikeLines(const v1::TuneResult& result, int columns) {
   return lines;
 }
 
-}  // namespace
-
-std::string FullWords(const v1::RankedPlan& ranked) {
-  std::vector<std::string> words;
-  for (const v1::WorkloadSetting& setting : ranked.settings()) {
-    const bool speaks = setting.field() == kPrecisionField;
-    words.push_back(speaks ? setting.value() : setting.field() + "=" + setting.value());
-  }
-  words.push_back(PlanWords(ranked.plan()));
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
-std::string KindsTable(const v1::TuneResult& result, int columns) {
-  Table table({{.title = "#", .align = Align::kRight},
-               {.title = "step time (80 %)"},
-               {.title = "tokens/s/device", .align = Align::kRight},
-               {.title = "MFU", .align = Align::kRight},
-               {.title = "free GiB", .align = Align::kRight},
-               {.title = "fits", .align = Align::kRight},
-               {.title = "fastest", .align = Align::kRight},
-               {.title = "plan"}});
-  int rank = 0;
-  for (const v1::RankedPlan& ranked : result.plans()) table.AddRow(RowOf(++rank, ranked));
-  if (result.has_baseline()) table.AddRow(RowOf(0, result.baseline()));
-  return table.Text(kIndent, columns) + LikeLines(result, columns);
+bool IsSame(const v1::RankedPlan& a, const v1::RankedPlan& b) {
+  return a.plan_digest() == b.plan_digest() &&
+         std::ranges::equal(a.settings(), b.settings(), {}, &v1::WorkloadSetting::value,
+                            &v1::WorkloadSetting::value);
 }
 
 }  // namespace meshwright

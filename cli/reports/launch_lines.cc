@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <sstream>
+#include <vector>
 
 #include "cli/reports/table.h"
 #include "cli/reports/wrap.h"
@@ -10,9 +12,10 @@
 namespace meshwright {
 namespace {
 
-// Returns a command of the shell in lines that it reads as one; no line break at the end.
-std::string CommandLines(const std::string& command, int columns) {
-  std::string lines = Wrapped(command, columns - 2, "", "    ");
+constexpr int kContinuedColumns = 2;  // of " \\"
+
+// Returns lines as the shell reads them as one; no line break at the end.
+std::string Continued(std::string lines) {
   lines.pop_back();
   for (std::size_t at = lines.find('\n'); at != std::string::npos; at = lines.find('\n', at + 3)) {
     lines.insert(at, " \\");
@@ -20,7 +23,40 @@ std::string CommandLines(const std::string& command, int columns) {
   return lines;
 }
 
+// Returns flags with several in a line. Their text has one in each line, with " \\" after all but
+// the last.
+std::string FlagLines(const std::string& text, int columns) {
+  std::vector<std::string> flags;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with(" \\")) line.resize(line.size() - kContinuedColumns);
+    flags.push_back(line);
+  }
+  return Continued(WrappedItems(flags, "", columns - kContinuedColumns, kIndent));
+}
+
+// Says for which versions a launch is, and where its command runs.
+std::string UseText(const v1::Launch& launch, const std::string& framework) {
+  std::string text = fmt::format("For {} {}.", framework, launch.versions());
+  if (launch.command().find("$MASTER_ADDR") != std::string::npos) {
+    text += " Run the command on every node, with the first one as MASTER_ADDR.";
+  }
+  return text;
+}
+
+const char* PlaceOf(const v1::Launch& launch) {
+  return launch.file_name().empty() ? "among these flags" : "in this file";
+}
+
 }  // namespace
+
+std::string LaunchCommand(const v1::RankedPlan& ranked, const std::string& framework, int columns) {
+  const v1::Launch& launch = ranked.launches().at(framework);
+  const std::string command =
+      Continued(Wrapped(launch.command(), columns - kContinuedColumns, "", "    "));
+  if (!launch.file_name().empty()) return command + "\n";
+  return fmt::format("{} \\\n{}\n", command, FlagLines(ranked.exports().at(framework), columns));
+}
 
 std::string ExportText(const v1::RankedPlan& ranked, const std::string& framework, int columns) {
   const std::string& text = ranked.exports().at(framework);
@@ -31,27 +67,31 @@ std::string ExportText(const v1::RankedPlan& ranked, const std::string& framewor
   for (const v1::ConfigFile& file : launch.other_files()) {
     files += fmt::format("\n{}:\n{}", file.name(), file.text());
   }
-  const std::string command = CommandLines(launch.command(), columns);
-  // Flags continue the line of the command, so that both can be copied at once.
-  if (launch.file_name().empty()) return fmt::format("{} \\\n{}{}", command, text, files);
-  return fmt::format("{}:\n{}{}\n{}\n", launch.file_name(), text, files, command);
+  const std::string command = LaunchCommand(ranked, framework, columns);
+  if (launch.file_name().empty()) return command + files;
+  return fmt::format("{}:\n{}{}\n{}", launch.file_name(), text, files, command);
 }
 
 std::string LaunchNotes(const v1::RankedPlan& ranked, const std::string& framework, int columns) {
   const auto found = ranked.launches().find(framework);
   if (found == ranked.launches().end()) return "";
   const v1::Launch& launch = found->second;
-  std::string lines = fmt::format("For {} {}.", framework, launch.versions());
-  if (launch.command().find("$MASTER_ADDR") != std::string::npos) {
-    lines += " Run the command on every node, with the first one as MASTER_ADDR.";
-  }
-  lines = Wrapped(lines, columns);
+  std::string lines = Wrapped(UseText(launch, framework), columns);
   if (launch.left_out().empty()) return lines;
-  lines += launch.file_name().empty() ? "Not among these flags:\n" : "Not in this file:\n";
+  lines += fmt::format("Not {}:\n", PlaceOf(launch));
   for (const std::string& item : launch.left_out()) {
     lines += Wrapped(item, columns, kIndent, std::string(kIndent) + kIndent);
   }
   return lines;
+}
+
+std::string ShortLaunchNotes(const v1::RankedPlan& ranked, const std::string& framework) {
+  const auto found = ranked.launches().find(framework);
+  if (found == ranked.launches().end()) return "";
+  const v1::Launch& launch = found->second;
+  if (launch.left_out().empty()) return UseText(launch, framework);
+  return fmt::format("{} {} things that a run needs are not {} (--verbose lists them).",
+                     UseText(launch, framework), launch.left_out_size(), PlaceOf(launch));
 }
 
 }  // namespace meshwright

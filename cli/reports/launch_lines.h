@@ -6,12 +6,20 @@
 
 namespace meshwright {
 
+// Returns the command that starts a plan, in lines that a shell reads as one and of at most
+// `columns`, with the flags if the text of the plan's export are flags. The plan has a launch for
+// the framework.
+std::string LaunchCommand(const v1::RankedPlan& ranked, const std::string& framework, int columns);
+
 // Shows people the text of a plan's export with the command that starts it. The framework has an
-// export. Its own lines stay as they are; the command is broken at `columns`.
+// export. The lines of files stay as they are; the command with its flags is broken at `columns`.
 std::string ExportText(const v1::RankedPlan& ranked, const std::string& framework, int columns);
 
 // Returns the versions of the framework that an export is for and everything that it does not say,
 // in lines of at most `columns`. Empty if the answer is of a server that sends no such facts.
 std::string LaunchNotes(const v1::RankedPlan& ranked, const std::string& framework, int columns);
+
+// Returns the same in sentences, with only the number of things that it does not say.
+std::string ShortLaunchNotes(const v1::RankedPlan& ranked, const std::string& framework);
 
 }  // namespace meshwright

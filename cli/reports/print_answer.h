@@ -1,5 +1,7 @@
 #pragma once
 
+#include <google/protobuf/message.h>
+
 #include <string>
 #include <type_traits>
 
@@ -7,7 +9,7 @@
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/tune_report.h"
-#include "proto/json/json.h"
+#include "meshwright/v1/service.pb.h"
 #include "proto/json/text_fields.h"
 #include "server/process/exit_code.h"
 
@@ -22,17 +24,47 @@ Response ForTerminal(Response response) {
 }
 
 // Returns the notes of a report to the terminal.
-inline ReportNotes NotesForTerminal(bool is_verbose) {
-  return {.has_color = StdoutHasColor(), .columns = StdoutColumns(), .is_verbose = is_verbose};
-}
+ReportNotes NotesForTerminal(const GlobalFlags& flags);
+
+// Prints an answer as JSON after its head.
+void PrintJsonAnswer(const google::protobuf::Message& answer, const v1::AnswerHead& head);
+void PrintJsonAnswer(const google::protobuf::Message& answer);  // of a command that has done it
 
 // Prints a message as JSON, or as `text` shows it to people, or the error; returns the exit code.
+template <typename Response, typename Text>
+int PrintAs(const absl::StatusOr<Response>& response, OutputForm output, const Text& text) {
+  if (!response.ok()) return Fail(response.status(), output);
+  if (output == OutputForm::kJson) {
+    PrintJsonAnswer(*response);
+  } else {
+    PrintData(text(ForTerminal(*response)));
+  }
+  return kExitDone;
+}
 template <typename Response>
 int Print(const absl::StatusOr<Response>& response, OutputForm output,
           std::string (*text)(const std::type_identity_t<Response>&)) {
-  if (!response.ok()) return Fail(response.status(), output);
-  PrintData(output == OutputForm::kJson ? PrintJson(*response, {.multiline = true}) + "\n"
-                                        : text(ForTerminal(*response)));
+  return PrintAs(response, output, text);
+}
+// The same with a text in lines of at most so many columns.
+template <typename Response>
+int Print(const absl::StatusOr<Response>& response, OutputForm output,
+          std::string (*text)(const std::type_identity_t<Response>&, int columns)) {
+  return PrintAs(response, output,
+                 [text](const Response& shown) { return text(shown, StdoutColumns()); });
+}
+
+// The same for a page of a list, which also has a form as CSV. There, the token of the next page
+// goes to stderr.
+template <typename Response>
+int PrintList(const absl::StatusOr<Response>& response, OutputForm output,
+              std::string (*text)(const std::type_identity_t<Response>&, int columns),
+              std::string (*csv)(const std::type_identity_t<Response>&)) {
+  if (!response.ok() || output != OutputForm::kCsv) return Print(response, output, text);
+  PrintData(csv(ForTerminal(*response)));
+  if (!response->next_page_token().empty()) {
+    PrintNote("more: --page-token " + response->next_page_token());
+  }
   return kExitDone;
 }
 

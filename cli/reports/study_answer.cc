@@ -1,15 +1,19 @@
 #include "cli/reports/study_answer.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <thread>
 
+#include "cli/program/answer_head.h"
 #include "cli/program/exit_code.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/csv_lists.h"
 #include "cli/reports/print_answer.h"
+#include "cli/reports/saved_answer.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
@@ -40,6 +44,28 @@ bool CanResume(const absl::Status& status) {
   return absl::IsUnavailable(status) || (absl::IsAborted(status) && Reason(status) == "RESYNC");
 }
 
+std::string AnswerJson(const v1::GetStudyResponse& answer, int exit_code) {
+  const v1::AnswerHead head = HeadOf(exit_code, answer.study().id(), answer.question());
+  v1::GetStudyResponse infeasible;
+  if (answer.has_infeasible()) *infeasible.mutable_infeasible() = answer.infeasible();
+  const google::protobuf::Message& own =
+      answer.has_result() ? static_cast<const google::protobuf::Message&>(answer.result())
+                          : infeasible;
+  return WithHead(head, PrintJson(own, {.multiline = true})) + "\n";
+}
+
+std::string AnswerText(const v1::GetStudyResponse& answer, const AnswerForm& form, int exit_code) {
+  switch (form.output) {
+    case OutputForm::kTable:
+      return StudyReport(ForTerminal(answer), form.notes);
+    case OutputForm::kJson:
+      return AnswerJson(answer, exit_code);
+    case OutputForm::kCsv:
+      return PlansCsv(ForTerminal(answer.result()));
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
@@ -61,22 +87,23 @@ absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
   return absl::InternalError(study.error_message());
 }
 
-int PrintAnswer(const v1::GetStudyResponse& answer, const ReportNotes& notes, OutputForm output) {
+AnswerForm FormOf(const GlobalFlags& flags) {
+  return {.output = flags.output, .notes = NotesForTerminal(flags)};
+}
+
+int PrintAnswer(const v1::GetStudyResponse& answer, const AnswerForm& form) {
   const absl::Status status = EndingStatus(answer);
-  if (output == OutputForm::kTable) {
-    // The report of an infeasible study is its error at length.
-    const bool has_report = answer.has_result() || answer.has_infeasible();
-    if (has_report) PrintData(StudyReport(ForTerminal(answer), notes));
-    return status.ok() || answer.has_infeasible() ? ExitCode(status) : Fail(status, output);
+  const bool has_report = answer.has_result() || answer.has_infeasible();
+  const bool is_table = form.output == OutputForm::kTable;
+  if (has_report) PrintData(AnswerText(answer, form, ExitCode(status)));
+  if (has_report && !form.save_folder.empty()) {
+    const std::string json = AnswerJson(answer, ExitCode(status));
+    const absl::Status saved = SaveAnswer(form.save_folder, answer, json, form.notes);
+    if (!saved.ok()) return Fail(saved, form.output);
   }
-  if (answer.has_result()) {
-    PrintData(PrintJson(answer.result(), {.multiline = true}) + "\n");
-  } else if (answer.has_infeasible()) {
-    v1::GetStudyResponse infeasible;
-    *infeasible.mutable_infeasible() = answer.infeasible();
-    PrintData(PrintJson(infeasible, {.multiline = true}) + "\n");
-  }
-  return status.ok() ? kExitDone : Fail(status, output);
+  // The report of an infeasible study is its error at length.
+  const bool is_told = status.ok() || (is_table && answer.has_infeasible());
+  return is_told ? ExitCode(status) : Fail(status, form.output);
 }
 
 absl::Status FollowStudy(Client& client, const std::string& study_id,

@@ -16,10 +16,21 @@ namespace meshwright {
 // result, even if the deadline cut the search; NO_FEASIBLE_PLAN, CANCELLED, or the failure.
 absl::Status EndingStatus(const v1::GetStudyResponse& answer);
 
+// The way in which a command shows the answer of a study.
+struct AnswerForm {
+  OutputForm output = OutputForm::kTable;
+  ReportNotes notes = {};
+  std::string save_folder = {};  // empty: no files are written
+};
+
+// Returns the form that the flags ask for, without files.
+AnswerForm FormOf(const GlobalFlags& flags);
+
 // Prints the answer of a study that has ended, and its error if there is one; returns the exit
 // code. Every `tune` answer is printed here, so that embedded and served ones are equal byte for
-// byte: the JSON holds nothing that depends on where the search ran.
-int PrintAnswer(const v1::GetStudyResponse& answer, const ReportNotes& notes, OutputForm output);
+// byte: but for the study's id and the seconds of the search, the JSON holds nothing that depends
+// on where the search ran.
+int PrintAnswer(const v1::GetStudyResponse& answer, const AnswerForm& form);
 
 // Calls `sink` with each event from the first one until the study has ended or `cancel` is
 // requested (CANCELLED). It survives restarts of the server, network failures, and being dropped as

@@ -74,7 +74,7 @@ std::string NextPage(const std::string& token) {
 
 }  // namespace
 
-std::string StudyTable(const v1::ListStudiesResponse& studies) {
+std::string StudyTable(const v1::ListStudiesResponse& studies, int columns) {
   if (studies.studies().empty()) return "no studies\n";
   Table table({{.title = "study"},
                {.title = "state"},
@@ -86,11 +86,13 @@ std::string StudyTable(const v1::ListStudiesResponse& studies) {
                {.title = "gain", .align = Align::kRight},
                {.title = "created"}});
   for (const v1::Study& study : studies.studies()) {
-    table.AddRow({study.id(), study.state(), study.outcome().empty() ? "-" : study.outcome(),
+    const std::string name =
+        study.display_name().empty() ? study.id() : study.id() + " " + study.display_name();
+    table.AddRow({name, study.state(), study.outcome().empty() ? "-" : study.outcome(),
                   study.model_name(), study.cluster_name(), CountText(study.device_count()),
                   StepTime(study), Gain(study), study.create_time()});
   }
-  return table.Text("") + NextPage(studies.next_page_token());
+  return table.Text("", columns) + NextPage(studies.next_page_token());
 }
 
 std::string PlanTable(const v1::ListPlansResponse& plans, int columns) {

@@ -6,8 +6,8 @@
 
 namespace meshwright {
 
-// Show lists to people; the last column is broken so that lines have at most `columns`.
-std::string StudyTable(const v1::ListStudiesResponse& studies);
+// Show lists to people in lines of at most `columns`.
+std::string StudyTable(const v1::ListStudiesResponse& studies, int columns);
 std::string PlanTable(const v1::ListPlansResponse& plans, int columns);
 std::string TrialTable(const v1::ListTrialsResponse& trials, int columns);
 // Includes the logs of attempts that have them.

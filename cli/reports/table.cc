@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cli/reports/text_width.h"
 #include "cli/reports/wrap.h"
 
 namespace meshwright {
@@ -11,11 +12,13 @@ namespace {
 
 // The last column is not broken into lines that are shorter.
 constexpr std::size_t kLeastLast = 36;
+constexpr std::size_t kGap = 2;  // spaces between columns
 
+// Returns the first cells of a row, padded to the widths that there are.
 std::string Line(const std::vector<std::string>& cells, const std::vector<Column>& columns,
                  const std::vector<std::size_t>& widths) {
   std::string line;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (std::size_t i = 0; i < widths.size(); ++i) {
     const std::string padding(widths[i] - Width(cells[i]), ' ');
     if (i > 0) line += "  ";
     line += columns[i].align == Align::kRight ? padding + cells[i] : cells[i] + padding;
@@ -24,45 +27,73 @@ std::string Line(const std::vector<std::string>& cells, const std::vector<Column
   return line + "\n";
 }
 
+// Returns the width of the first `count` columns with the spaces after each.
+std::size_t WidthOf(const std::vector<std::size_t>& widths, std::size_t count) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += widths[i] + kGap;
+  return sum;
+}
+
+// Returns `line` with `cell` after it, broken at the line's end and indented by `before`.
+std::string WithBroken(std::string line, std::string_view cell, std::size_t before, int columns) {
+  if (cell.empty()) return line;
+  const std::string lead(before, ' ');
+  line.pop_back();
+  line.append(before - Width(line), ' ');
+  line += Wrapped(cell, columns, lead, lead).substr(before);
+  return line;
+}
+
 }  // namespace
 
-std::string Table::Text(std::string_view indent, int columns) const {
-  std::vector<std::string> titles;
+std::vector<std::size_t> Table::Widths() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    titles.push_back(columns_[i].title);
     std::size_t width = Width(columns_[i].title);
     for (const auto& row : rows_) width = std::max(width, Width(row[i]));
     widths.push_back(width);
   }
-  const std::size_t last = widths.size() - 1;
-  std::size_t before = indent.size();
-  for (std::size_t i = 0; i < last; ++i) before += widths[i] + 2;
-  const auto most = static_cast<std::size_t>(columns);
-  const bool fits = columns == 0 || before + widths[last] <= most;
-  const bool is_below = !fits && before + kLeastLast > most;
-  const std::string rest =
-      is_below ? std::string(indent) + kIndent + kIndent : std::string(before, ' ');
-  if (is_below) titles[last].clear();
+  return widths;
+}
 
-  std::string text;
-  const auto add = [&](std::vector<std::string> cells, bool is_title) {
-    std::string broken;
-    if (!fits && !is_title) {
-      const std::string words = std::exchange(cells[last], "");
-      broken = Wrapped(words, columns, rest, rest);
-    }
+std::string Table::Below(const std::vector<std::string>& row, std::size_t beside,
+                         std::string_view indent, int columns) const {
+  const std::string inner = std::string(indent) + kIndent + kIndent;
+  if (beside + 1 == row.size()) return Wrapped(row[beside], columns, inner, inner);
+  std::vector<std::string> items;
+  for (std::size_t i = beside; i < row.size(); ++i) {
+    if (row[i].empty()) continue;
+    items.push_back(columns_[i].title.empty() ? row[i] : columns_[i].title + " " + row[i]);
+  }
+  return WrappedItems(items, ";", columns, inner);
+}
+
+std::string Table::Text(std::string_view indent, int columns) const {
+  std::vector<std::size_t> widths = Widths();
+  const auto most = static_cast<std::size_t>(columns);
+  const std::size_t before = indent.size() + WidthOf(widths, widths.size() - 1);  // the last column
+  const bool fits = columns == 0 || before + widths.back() <= most;
+  const bool breaks_last = !fits && before + kLeastLast <= most;
+  if (!fits) widths.pop_back();
+  // What has no room beside the first column goes below it.
+  const auto end = [&] { return indent.size() + WidthOf(widths, widths.size()) - kGap; };
+  while (!fits && widths.size() > 1 && end() > most) widths.pop_back();
+
+  std::vector<std::string> titles;
+  for (const Column& column : columns_) titles.push_back(column.title);
+  const auto line_of = [&](const std::vector<std::string>& cells) {
     std::string line = std::string(indent) + Line(cells, columns_, widths);
-    if (!broken.empty() && !is_below) {
-      // The first line of the last column continues the line of the others.
-      line.pop_back();
-      line.resize(line.size() + before - Width(line), ' ');
-      broken.erase(0, before);
-    }
-    text += line + broken;
+    return breaks_last ? WithBroken(std::move(line), cells.back(), before, columns) : line;
   };
-  if (std::ranges::any_of(titles, [](const auto& t) { return !t.empty(); })) add(titles, true);
-  for (const auto& row : rows_) add(row, false);
+  std::string text;
+  const auto has_title = [](const Column& column) { return !column.title.empty(); };
+  if (std::ranges::any_of(columns_, has_title)) text += line_of(titles);
+  for (const auto& row : rows_) {
+    text += line_of(row);
+    if (widths.size() < row.size() && !breaks_last) {
+      text += Below(row, widths.size(), indent, columns);
+    }
+  }
   return text;
 }
 

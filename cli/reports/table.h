@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,11 +28,18 @@ class Table {
   void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
   // Returns the table with `indent` before every line. A table without titles has no title line.
-  // If a line would be longer than `columns`, the last column is broken at its spaces, or has lines
-  // of its own below the others; 0: lines may be of any length.
+  // If a line would be longer than `columns`, the last column is broken at its spaces. If too
+  // little is left for that, the columns for which there is no room stand below each row, with
+  // their titles if they are several. 0: lines may be of any length.
   [[nodiscard]] std::string Text(std::string_view indent, int columns = 0) const;
 
  private:
+  [[nodiscard]] std::vector<std::size_t> Widths() const;
+
+  // Returns the lines below a row for the cells from `beside` on.
+  [[nodiscard]] std::string Below(const std::vector<std::string>& row, std::size_t beside,
+                                  std::string_view indent, int columns) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -4,15 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/reports/kinds_table.h"
 #include "cli/reports/launch_lines.h"
 #include "cli/reports/learnt_lines.h"
+#include "cli/reports/paint.h"
 #include "cli/reports/table.h"
+#include "cli/reports/text_width.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
 
@@ -26,30 +30,25 @@ std::string Item(const std::string& text, const ReportNotes& notes) {
   return Wrapped(text, notes.columns, kIndent, std::string(kIndent) + kIndent);
 }
 
-std::string Heading(const std::string& text, const ReportNotes& notes) {
-  return notes.has_color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
+std::string Heading(const std::string& text, const ReportNotes& notes,
+                    Paint paint = Paint::kHeading) {
+  return fmt::format("\n{}\n", Painted(text, paint, notes.has_color));
 }
 
 // Says what to do, why, and what it risks.
 std::string Verdict(const v1::TuneResult& result, const ReportNotes& notes) {
   if (result.recommendation().empty()) return "";
   const bool is_launch = result.recommendation() == "launch";
-  std::string text =
-      fmt::format("{} {}", is_launch ? "Launch plan 1." : "Keep your plan.", result.reason());
+  const std::string_view advice = is_launch ? "Launch plan 1." : "Keep your plan.";
+  std::string text = fmt::format("{} {}", advice, result.reason());
   if (is_launch && !result.plans().empty()) {
     const v1::Estimate& e = result.plans(0).estimate();
     text += fmt::format(" One run in ten takes longer than {} a step; it rests on {} figures.",
                         SecondsText(e.step_time_high_seconds()), e.provenance());
     if (result.plans(0).exports().empty()) text += " It comes without flags (see the warnings).";
   }
-  return Wrapped(text, notes.columns);
-}
-
-// Returns true if both are the same plan with the same settings of the workload.
-bool IsSame(const v1::RankedPlan& a, const v1::RankedPlan& b) {
-  return a.plan_digest() == b.plan_digest() &&
-         std::ranges::equal(a.settings(), b.settings(), {}, &v1::WorkloadSetting::value,
-                            &v1::WorkloadSetting::value);
+  return Painted(advice, Paint::kGood, notes.has_color) +
+         Wrapped(text, notes.columns).substr(advice.size());
 }
 
 std::string GainLine(const v1::TuneResult& result) {
@@ -169,15 +168,15 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
 }
 
 // Names the plan that is proven to be the fastest of the space by the model.
-std::string OptimumWords(const v1::TuneResult& result) {
+std::string OptimumWords(const v1::TuneResult& result, const ReportNotes& notes) {
   const bool is_first = !result.has_model_optimum() || result.plans().empty() ||
                         IsSame(result.model_optimum(), result.plans(0));
   if (is_first) return "; plan 1 is proven the fastest of the space by the model";
   const v1::Estimate& best = result.model_optimum().estimate();
-  return fmt::format("; proven the fastest by the model: {}, fits with {}: {}",
-                     SecondsText(best.step_time_seconds()),
-                     ProbabilityText(best.fit_probability_ratio()),
-                     FullWords(result.model_optimum()));
+  const std::string text = fmt::format("; proven the fastest by the model: {}, fits with {}",
+                                       SecondsText(best.step_time_seconds()),
+                                       ProbabilityText(best.fit_probability_ratio()));
+  return notes.brevity > 0 ? text : text + ": " + FullWords(result.model_optimum());
 }
 
 std::string SearchLine(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
@@ -196,7 +195,7 @@ std::string SearchLine(const v1::GetStudyResponse& answer, const ReportNotes& no
     text += search.optimality_gap_ratio() > 0
                 ? fmt::format("; at most {} slower than the best of the space",
                               PercentText(search.optimality_gap_ratio()))
-                : OptimumWords(answer.result());
+                : OptimumWords(answer.result(), notes);
   } else if (answer.study().state() == "cancelled") {
     text += "; cancelled: the best so far";
   } else if (answer.study().outcome() == "deadline_cut") {
@@ -223,7 +222,7 @@ std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& p
     const double share = static_cast<double>(count) / static_cast<double>(space_count);
     table.AddRow({rule, CountText(count), space_count > 0 ? PercentText(share) : "-"});
   }
-  return Heading("Pruned", notes) + table.Text(kIndent);
+  return Heading("Pruned", notes) + table.Text(kIndent, notes.columns);
 }
 
 // Shows the largest first and leaves out zeros.
@@ -279,15 +278,40 @@ std::string LearntReport(const v1::TuneResult& result, const ReportNotes& notes)
   return Heading("Learnt from measured runs", notes) + LearntLines(result.calibration());
 }
 
-std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes) {
-  std::string lines;
-  for (const std::string& warning : result.warnings()) lines += Item(warning, notes);
-  if (!result.plans().empty()) {
-    for (const std::string& warning : result.plans(0).estimate().warnings()) {
-      lines += Item("plan 1: " + warning, notes);
-    }
+std::vector<std::string> WarningsOf(const v1::TuneResult& result) {
+  std::vector<std::string> warnings(result.warnings().begin(), result.warnings().end());
+  if (result.plans().empty()) return warnings;
+  for (const std::string& warning : result.plans(0).estimate().warnings()) {
+    warnings.push_back("plan 1: " + warning);
   }
-  return lines.empty() ? "" : Heading("Warnings", notes) + lines;
+  return warnings;
+}
+
+// Shows the beginning of each warning, and says how many are not shown.
+std::string ShortWarnings(const std::vector<std::string>& warnings, const ReportNotes& notes) {
+  constexpr std::size_t kMostIfShortest = 2;
+  const std::size_t shown = notes.brevity < 3 ? warnings.size() : kMostIfShortest;
+  // Two lines, less what the breaks at spaces lose.
+  const auto columns = static_cast<std::size_t>(2 * notes.columns - 40);
+  std::string lines;
+  for (std::size_t i = 0; i < std::min(shown, warnings.size()); ++i) {
+    const std::string lead = Painted("warning:", Paint::kWarning, notes.has_color);
+    lines +=
+        lead + Wrapped("warning: " + Shortened(warnings[i], columns), notes.columns, "", kIndent)
+                   .substr(std::string_view("warning:").size());
+  }
+  if (shown < warnings.size()) {
+    lines += fmt::format("{} more warnings (--verbose)\n", warnings.size() - shown);
+  }
+  return lines;
+}
+
+std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes) {
+  const std::vector<std::string> warnings = WarningsOf(result);
+  if (notes.brevity > 0) return ShortWarnings(warnings, notes);
+  std::string lines;
+  for (const std::string& warning : warnings) lines += Item(warning, notes);
+  return lines.empty() ? "" : Heading("Warnings", notes, Paint::kWarning) + lines;
 }
 
 std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) {
@@ -298,8 +322,13 @@ std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) 
   for (const std::string& framework : frameworks) {
     text += Heading(fmt::format("Plan 1 for {}", framework), notes);
     text += ExportText(winner, framework, notes.columns);
-    const std::string launch_notes = LaunchNotes(winner, framework, notes.columns);
-    if (!launch_notes.empty()) text += "\n" + launch_notes;
+    if (notes.is_verbose) {
+      const std::string launch_notes = LaunchNotes(winner, framework, notes.columns);
+      if (!launch_notes.empty()) text += "\n" + launch_notes;
+    } else if (notes.brevity == 0) {
+      const std::string launch_notes = ShortLaunchNotes(winner, framework);
+      if (!launch_notes.empty()) text += Wrapped(launch_notes, notes.columns);
+    }
   }
   return text;
 }
@@ -312,7 +341,7 @@ std::string Title(const v1::Study& study) {
 std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::Infeasible& infeasible = answer.infeasible();
   std::string text =
-      Heading(fmt::format("Nothing fits: {}", Title(answer.study())), notes).substr(1);
+      Heading(fmt::format("Nothing fits: {}", Title(answer.study())), notes, Paint::kBad).substr(1);
   if (infeasible.has_nearest()) {
     text += Wrapped(
         fmt::format("The plan that needs least memory lacks {} GiB a device; {} take most of its "
@@ -334,9 +363,23 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
       text += Item(suggestion, notes);
     }
   }
+  if (notes.brevity > 0) return text;
   std::int64_t pruned = 0;
   for (const auto& [rule, count] : infeasible.pruned_count_by_rule()) pruned += count;
   return text + PruneTable(infeasible.pruned_count_by_rule(), pruned, notes);
+}
+
+// Says in one paragraph how to use the flags, and where the rest is.
+std::string ShortDetails(const v1::TuneResult& result, const ReportNotes& notes) {
+  std::string text;
+  if (!result.plans().empty()) {
+    for (const auto& [framework, flags] : result.plans(0).exports()) {
+      text += ShortLaunchNotes(result.plans(0), framework) + " ";
+    }
+  }
+  text += fmt::format("--verbose shows the rest, as {} applied defaults. {}",
+                      result.applied_defaults_size(), notes.recorded);
+  return Wrapped(text, notes.columns);
 }
 
 // Shows what only those want to know who ask for it.
@@ -357,14 +400,16 @@ std::string Details(const v1::TuneResult& result, const ReportNotes& notes) {
 std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
-  text +=
-      Verdict(result, notes) + SearchLine(answer, notes) + "\n" + KindsTable(result, notes.columns);
+  constexpr int kMostKinds[] = {1'000, 1'000, 3, 2, 1};  // by brevity
+  text += Verdict(result, notes) + SearchLine(answer, notes) + "\n" +
+          KindsTable(result, notes.columns, kMostKinds[notes.brevity]);
+  if (notes.is_verbose) text += LikeLines(result, notes.columns);
   const std::string gain = GainLine(result);
   if (!gain.empty()) text += Wrapped(gain, notes.columns);
   text += ParetoTable(result, notes) + TrialTable(result, notes);
   text += LearntReport(result, notes) + WarningLines(result, notes);
   if (!result.plans().empty()) text += ExportLines(result.plans(0), notes);
-  return text + Details(result, notes);
+  return text + (notes.brevity > 0 ? ShortDetails(result, notes) : Details(result, notes));
 }
 
 // Shows a study without an answer: it still runs, it failed, or it was cancelled before it found a
@@ -379,9 +424,7 @@ std::string StateReport(const v1::GetStudyResponse& answer, const ReportNotes& n
   return text;
 }
 
-}  // namespace
-
-std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
+std::string WholeReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   std::string text;
   if (answer.has_result()) {
     text = ResultReport(answer, notes);
@@ -390,8 +433,22 @@ std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& n
   } else {
     text = StateReport(answer, notes);
   }
-  if (!notes.recorded.empty()) text += "\n" + notes.recorded + "\n";
-  return text;
+  const bool has_told = notes.brevity > 0 && answer.has_result();
+  if (notes.recorded.empty() || has_told) return text;
+  return text + "\n" + Wrapped(notes.recorded, notes.columns);
+}
+
+}  // namespace
+
+std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
+  constexpr std::ptrdiff_t kScreenLines = 40;
+  constexpr int kShortest = 4;
+  ReportNotes shorter = notes;
+  for (;; ++shorter.brevity) {
+    std::string text = WholeReport(answer, shorter);
+    const bool fits = std::ranges::count(text, '\n') <= kScreenLines;
+    if (fits || notes.is_verbose || shorter.brevity == kShortest) return text;
+  }
 }
 
 std::string CostModelLine(const v1::Estimate& estimate) {

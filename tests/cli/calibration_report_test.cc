@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -78,5 +78,5 @@ TEST(CalibrationReportTest, HasNoTableWithoutSteps) {
   EXPECT_THAT(CalibrationReportText({}), Not(HasSubstr("whole step")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -57,6 +57,24 @@ class FlagsTest(ClusterFolder):
         self.assertLessEqual({"cluster.pools[0].devices_per_node",
                               "cluster.pools[0].inter_node.nic_gigabits_per_second"}, defaults)
 
+    def test_a_question_of_flags_alone(self):
+        one_node = ["--chip", "NVIDIA A100-SXM4-80GB", "--nodes", "1"]
+        by_files, _ = self.tune(*one_node)
+        model = self.write("model.json", TINY_MODEL)
+        sizes = ["--sequence-length", str(TINY_WORKLOAD["sequence_length"]),
+                 "--global-batch-size", str(TINY_WORKLOAD["global_batch_size"])]
+        ask = ["tune", "--model", model, *one_node, "--no-record", "--output", "json"]
+        only = json.loads(self.run_cli(*ask, "--workload", self.write(
+            "sizes.json", {name: TINY_WORKLOAD[name] for name in ("sequence_length", "global_batch_size")})).stdout)
+        self.assertEqual(json.loads(self.run_cli(*ask, *sizes).stdout)["plans"], only["plans"])
+        other = self.write("other.json", {**TINY_WORKLOAD, "global_batch_size": 1024})
+        done = self.run_cli(*ask, *sizes, "--workload", other)
+        self.assertEqual(json.loads(done.stdout)["plans"], by_files["plans"])
+        self.assertIn(f"--global-batch-size {TINY_WORKLOAD['global_batch_size']} replaces 1024 of {other}",
+                      done.stderr)
+        wrong = self.run_cli(*ask[:-2], "--sequence-length", "0", "--global-batch-size", "8", expect=3).stderr
+        self.assertIn("--sequence-length = 0; must be", wrong)
+
     def test_what_is_stated_is_no_default(self):
         answer, _ = self.tune("--chip", "H200", "--nodes", "2", "--devices-per-node", "4", "--nic", "400")
         fields = {row["field"] for row in answer["applied_defaults"]}
@@ -83,6 +101,16 @@ class FlagsTest(ClusterFolder):
             self.assertEqual(
                 self.cluster_mistakes("--cluster", path),
                 {"cluster.name": f"{word}; must be another name, because --cluster {word} looks for one"})
+
+    def test_errors_name_the_flags(self):
+        done = self.run_cli("tune", "--model", self.write("model.json", TINY_MODEL), "--workload",
+                            self.write("workload.json", TINY_WORKLOAD), "--chip", "H200", "--nodes", "0",
+                            "--nic", "-1", "--top", "0", "--output", "json", expect=3)
+        error = json.loads(done.stderr)["error"]
+        for flag in ("--nodes = 0; ", "--nic = -1; ", "--top = 0; "):
+            self.assertIn(flag, error["message"])
+        self.assertLessEqual({"cluster.pools[0].node_count", "plan_count"},
+                             {field["field"] for field in error["fields"]})
 
     def test_explain_takes_the_flags_too(self):
         done = self.run_cli("explain", "--model", self.write("model.json", TINY_MODEL), "--workload",

@@ -33,7 +33,7 @@ class ExportTest(Folder):
         self.assertEqual(json.loads(exported)["data_types"], {"grad_accum_dtype": "bf16"})
         plan = self.write("case.json", case())
         refused = self.run_cli("export", "--plan", plan, "--framework", "torchtitan", expect=3)
-        self.assertIn("error: plan.zero_stage = 1", refused.stderr)
+        self.assertIn(f"error: {plan}: plan.zero_stage = 1", refused.stderr)
 
     # A plan of a study's answer, for its own framework or for another one.
     def test_export_of_a_study(self):
@@ -46,7 +46,7 @@ class ExportTest(Folder):
         other = self.run_cli("export", "--study", study, "--framework", "megatron-bridge").stdout
         self.assertIn("tensor_model_parallel_size: ", other)
         done = self.run_cli("export", "--study", study, "--rank", "99", expect=3)
-        self.assertIn("error: rank = 99; must be between 0 and ", done.stderr)
+        self.assertIn("error: --rank = 99; must be between 0 and ", done.stderr)
         self.run_cli("export", "--study", "study-none", expect=5)
         self.run_cli("export", "--study", study, "--plan", "-", expect=2)
 
@@ -55,7 +55,7 @@ class ExportTest(Folder):
                                          "json").stdout)
         self.assertIn("data_parallel_shard_degree", answer["plans"][0]["exports"]["torchtitan"])
         done = self.run_cli("tune", *self.question(), "--framework", "torchtitn", expect=3)
-        self.assertIn("workload.framework.name = \"torchtitn\"; must be one of torchtitan", done.stderr)
+        self.assertIn("error: --framework = \"torchtitn\"; must be one of torchtitan", done.stderr)
 
     # What no plan of the framework can run is an error before the search, here and by a server.
     def test_model_that_the_framework_cannot_run(self):
@@ -64,7 +64,7 @@ class ExportTest(Folder):
         for place in ([], ["--server", address]):
             for command in (["tune"], ["explain"], ["tune", "--devices", "8,16"]):
                 done = self.run_cli(*command, *question, *place, expect=3)
-                self.assertIn("error: model.mlp = gelu; torchtitan has swiglu", done.stderr)
+                self.assertIn(f"error: {question[1]}: mlp = gelu; torchtitan has swiglu", done.stderr)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,39 @@ class HistoryTest(Folder):
     def measured(self, *args):
         return self.json_of("history", "measurements", *args)["measurements"]
 
+    def test_studies_are_named_found_and_compared(self):
+        for args in ([], ["--server", self.start_server()]):
+            with self.subTest(args):
+                _, first = self.tune(*args)
+                question = self.question(workload={**TINY_WORKLOAD, "global_batch_size": 32})
+                self.run_cli("tune", *question, *args)
+                second = self.json_of("study", "list", *args)["studies"][0]["id"]
+                named = self.json_of("study", "update", first, "--name", "first try", "--note", "a\nb",
+                                     "--label", "team=llm", *args)
+                self.assertEqual((named["display_name"], named["note"], named["labels"]),
+                                 ("first try", "a\nb", {"team": "llm"}))
+                self.assertIn("first try", self.run_cli("study", "list", *args).stdout)
+
+                def found(*filters):
+                    return [study["id"] for study in
+                            self.json_of("study", "list", *filters, *args)["studies"]]
+                self.assertEqual(found("--label", "team=llm"), [first])
+                self.assertEqual(found("--text", "FIRST", "--state", "succeeded"), [first])
+                self.assertEqual(found("--since", "2020-01-01"), [second, first])
+                self.assertEqual(found("--until", "2020-01-01"), [])
+                self.assertEqual(self.json_of("study", "update", first, "--remove-label", "team",
+                                              *args)["labels"], {})
+                difference = self.json_of("study", "diff", first, second, *args)
+                self.assertEqual([(one["field"], one["second"]) for one in difference["question"]],
+                                 [("workload.global_batch_size", "32")])
+                self.assertGreater(difference["plans"]["step_time_difference_seconds"], 0)
+                shown = self.run_cli("study", "diff", first, second, *args).stdout
+                self.assertRegex(shown, r"workload.global_batch_size +\d+ +32")
+                self.assertIn("The questions are the same.",
+                              self.run_cli("study", "diff", first, first, *args).stdout)
+        wrong = self.run_cli("study", "update", first, "--label", "team", "--name", "x", expect=3).stderr
+        self.assertIn('--label: "team"; must be key=value', wrong)
+
     def test_reports_move_later_answers_and_say_why(self):
         for args in ([], ["--server", self.start_server()]):
             with self.subTest(args):

@@ -11,7 +11,7 @@
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -89,5 +89,5 @@ TEST(ClusterFlagsTest, MistakesOfAFileAreListed) {
   EXPECT_THAT(violations.front().description, HasSubstr("chip"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -103,5 +103,5 @@ TEST(ComparisonReport, SaysWhereItIsUnsureAndWhereNothingDiffers) {
   EXPECT_THAT(same, HasSubstr("no term differs"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+#include <utility>
+
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   std::string name;
@@ -41,8 +44,17 @@ TEST_P(ExitCodeTest, FollowsTheContract) {
   EXPECT_EQ(ExitCode(GetParam().status), GetParam().exit_code);
 }
 
+// The words of docs/answers.md.
+TEST(ExitReasonTest, EachCodeHasAWord) {
+  const std::pair<int, std::string_view> words[] = {
+      {0, "done"},        {1, "internal"},  {2, "usage"},          {3, "invalid_input"},
+      {4, "infeasible"},  {5, "not_found"}, {6, "conflict"},       {7, "quota"},
+      {8, "unavailable"}, {9, "deadline"},  {10, "trials_failed"}, {130, "interrupted"}};
+  for (const auto& [code, word] : words) EXPECT_EQ(ExitReason(code), word);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ExitCodeTest, testing::ValuesIn(kCases),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <string>
 
-#include "cli/reports/wrap.h"
+#include "cli/reports/text_width.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -76,5 +76,5 @@ TEST(SweepReportTest, ShowsHowSurelyEachPointFits) {
   EXPECT_THAT(report, HasSubstr("warning: careful\n"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

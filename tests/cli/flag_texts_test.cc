@@ -13,7 +13,7 @@
 #include "search_space/base/status.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -70,10 +70,10 @@ TEST(ForTerminalTest, StoredNamesCannotMoveTheCursor) {
   v1::Study& study = *studies.add_studies();
   study.set_id("study-1");
   study.set_model_name("llama\x1b[2J\nstudy-2");
-  const std::string text = StudyTable(ForTerminal(studies));
+  const std::string text = StudyTable(ForTerminal(studies), 100);
   EXPECT_THAT(text, HasSubstr("llama [2J study-2"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

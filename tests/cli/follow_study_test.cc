@@ -16,7 +16,7 @@
 #include "server/rpc/client/client.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 
@@ -82,5 +82,5 @@ TEST(FollowStudyTest, OtherErrorsEndIt) {
   EXPECT_THAT(followed.revisions, ElementsAre(1));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include <stop_token>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(InterruptTest, SignalRequestsStop) {
   const Interrupt interrupt;
@@ -35,5 +35,5 @@ TEST(InterruptTest, LeavesSignalsAsTheyWere) {
   EXPECT_EQ(sigismember(&before, SIGINT), sigismember(&after, SIGINT));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -6,7 +6,7 @@
 #include <string>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 struct Case {
   std::string name;
@@ -41,5 +41,5 @@ TEST_P(FindJsonMemberTest, GivesTheTextOfTheValue) {
 INSTANTIATE_TEST_SUITE_P(All, FindJsonMemberTest, testing::ValuesIn(kCases),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -17,7 +17,7 @@
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -96,5 +96,5 @@ TEST_F(LocalStoreTest, AdviceIsGivenOnce) {
   EXPECT_THAT(message, HasSubstr("--no-record"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 #include "server/process/exit_code.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 
@@ -83,5 +83,5 @@ TEST(EndingStatusTest, OtherTextIsNoCode) {
   }
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

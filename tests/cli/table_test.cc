@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/reports/text_width.h"
+#include "cli/reports/wrap.h"
+
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(TableTest, AlignsColumnsAndTrimsLines) {
   Table table({{.title = "rule"}, {.title = "plans", .align = Align::kRight}, {.title = "note"}});
@@ -22,11 +25,75 @@ TEST(TableTest, WithoutTitlesHasNoTitleLine) {
   EXPECT_EQ(table.Text(""), "a   10\nbc   1\n");
 }
 
-TEST(TableTest, CountsCodePoints) {
+// An East Asian wide character takes two columns, and a combining mark none.
+TEST(TableTest, CountsColumnsOfTheTerminal) {
   Table table({{.title = "t"}, {.title = "u"}});
   table.AddRow({"µs", "1"});
-  table.AddRow({"ms", "2"});
-  EXPECT_EQ(table.Text(""), "t   u\nµs  1\nms  2\n");
+  table.AddRow({"通义", "2"});
+  table.AddRow({"e\u0301", "3"});
+  EXPECT_EQ(table.Text(""), "t     u\nµs    1\n通义  2\ne\u0301     3\n");
+}
+
+Table WideTable() {
+  Table table({{.title = "id"},
+               {.title = "state"},
+               {.title = "time", .align = Align::kRight},
+               {.title = "plan"}});
+  table.AddRow({"study-1", "succeeded", "74.2 s", "tp4 sp pp4 dp8 mb1 zero1, recompute none"});
+  table.AddRow({"study-2", "", "-", "-"});
+  return table;
+}
+
+TEST(TableTest, BreaksTheLastColumn) {
+  // 2 + 7 + 2 + 9 + 2 + 6 + 2 = 30 columns are before it, and 66 - 30 = 36 are enough for it.
+  EXPECT_EQ(WideTable().Text("  ", 66),
+            "  id       state        time  plan\n"
+            "  study-1  succeeded  74.2 s  tp4 sp pp4 dp8 mb1 zero1, recompute\n"
+            "                              none\n"
+            "  study-2                  -  -\n");
+  EXPECT_EQ(WideTable().Text("  ", 60),
+            "  id       state        time\n"
+            "  study-1  succeeded  74.2 s\n"
+            "      tp4 sp pp4 dp8 mb1 zero1, recompute none\n"
+            "  study-2                  -\n"
+            "      -\n");
+}
+
+TEST(TableTest, WhatHasNoRoomStandsBelow) {
+  // The first two columns end at 2 + 7 + 2 + 9 = 20, and the third at 28.
+  EXPECT_EQ(WideTable().Text("  ", 27),
+            "  id       state\n"
+            "  study-1  succeeded\n"
+            "      time 74.2 s;\n"
+            "      plan tp4 sp pp4 dp8\n"
+            "      mb1 zero1, recompute\n"
+            "      none\n"
+            "  study-2\n"
+            "      time -; plan -\n");
+}
+
+TEST(WrappedTest, NumbersStayWithTheirUnits) {
+  EXPECT_EQ(Wrapped("it fits with > 99 %: good", 17), "it fits with\n> 99 %: good\n");
+  EXPECT_EQ(Wrapped("1: 74.2 s (58.1 .. 87.9) a step", 22), "1: 74.2 s\n(58.1 .. 87.9) a step\n");
+  EXPECT_EQ(Wrapped("lacks 20.0 GiB.", 12), "lacks\n20.0 GiB.\n");
+  // A word that looks like a unit is one only after a number.
+  EXPECT_EQ(Wrapped("the word s", 9), "the word\ns\n");
+}
+
+TEST(WidthTest, OfTexts) {
+  EXPECT_EQ(Width("昇腾 910C"), 9U);         // 2 x 2 + 5
+  EXPECT_EQ(Width("\uFF21\uAC00"), 4U);      // a full-width letter, a syllable of Hangul
+  EXPECT_EQ(Width("\U0001F680\uFE0F"), 2U);  // an emoji with its variation selector
+  EXPECT_EQ(Width("\u0E01\u0E33"), 2U);      // Thai: a vowel that does not combine
+  EXPECT_EQ(Width("\xff\xe4"), 2U);          // bytes that are no characters
+}
+
+TEST(ShortenedTest, CutsBetweenCharacters) {
+  EXPECT_EQ(Shortened("searching", 9), "searching");
+  EXPECT_EQ(Shortened("searching", 8), "searc...");
+  EXPECT_EQ(Shortened("通义千问", 7), "通义...");
+  EXPECT_EQ(Shortened("通义千问", 6), "通...");  // half of the second has no room
+  EXPECT_EQ(Shortened("abcd", 2), "..");
 }
 
 TEST(BarTest, ShowsEveryShareAboveZero) {
@@ -36,5 +103,5 @@ TEST(BarTest, ShowsEveryShareAboveZero) {
   EXPECT_EQ(Bar(1.5, 10), "##########");
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

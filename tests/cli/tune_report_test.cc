@@ -4,6 +4,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 
@@ -13,7 +14,7 @@
 #include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -80,11 +81,12 @@ TEST(StudyReportTest, SaysAllThatMatters) {
   EXPECT_THAT(report, HasSubstr("weights  60.0 GiB  100.0 %"));
   EXPECT_THAT(report, HasSubstr("workload.optimizer  adam   profile"));
   EXPECT_THAT(report, HasSubstr("Warnings\n  careful\n  plan 1: tight\n"));
-  EXPECT_THAT(report,
-              HasSubstr("Plan 1 for megatron-core\ntorchrun $MASTER_ADDR gpt.py \\\n"
-                        "--tensor-model-parallel-size 2\n\nFor megatron-core 0.12 to 0.14. Run the "
-                        "command on every node, with the first one as MASTER_ADDR.\n"
-                        "Not among these flags:\n  data: --data-path\n  --lr\n"));
+  EXPECT_THAT(
+      report,
+      HasSubstr("Plan 1 for megatron-core\ntorchrun $MASTER_ADDR gpt.py \\\n"
+                "  --tensor-model-parallel-size 2\n\nFor megatron-core 0.12 to 0.14. Run the "
+                "command on every node, with the first one as MASTER_ADDR.\n"
+                "Not among these flags:\n  data: --data-path\n  --lr\n"));
   EXPECT_THAT(report, HasSubstr("\nkept\n"));
   EXPECT_THAT(report, Not(HasSubstr("\x1b")));
 }
@@ -99,7 +101,7 @@ TEST(StudyReportTest, AFileOfTheFrameworkComesBeforeItsCommand) {
   other.set_name("more.json");
   other.set_text("{}\n");
   EXPECT_THAT(
-      StudyReport(answer, {}),
+      StudyReport(answer, {.is_verbose = true}),
       HasSubstr("Plan 1 for megatron-core\nplan.toml:\na = 1\n\nmore.json:\n{}\n\n"
                 "torchrun $MASTER_ADDR gpt.py\n\nFor megatron-core 0.12 to 0.14. Run the command "
                 "on every node, with the first one as MASTER_ADDR.\nNot in this file:\n  data"));
@@ -118,6 +120,26 @@ TEST(StudyReportTest, IsShortUnlessAskedForMore) {
   EXPECT_THAT(report, HasSubstr("\n1 defaults were applied. --verbose shows them"));
   // The flags are last but for that.
   EXPECT_LT(report.find("Warnings"), report.find("Plan 1 for megatron-core"));
+}
+
+// The flags are never cut for it, and what is left out is counted.
+TEST(StudyReportTest, FitsAScreen) {
+  v1::GetStudyResponse answer = Answer();
+  v1::TuneResult& result = *answer.mutable_result();
+  result.set_recommendation("launch");
+  result.mutable_plans(0)->set_plan_digest("a");
+  for (int i = 0; i < 20; ++i) {
+    *result.add_plans() = result.plans(0);
+    result.add_warnings("a warning");
+  }
+  const std::string report = StudyReport(answer, {.columns = 80, .recorded = "kept-here"});
+  EXPECT_LE(std::ranges::count(report, '\n'), 40);
+  EXPECT_THAT(report, HasSubstr("more kinds of plans (--verbose)\n"));
+  EXPECT_THAT(report, HasSubstr("more warnings (--verbose)\n"));
+  EXPECT_THAT(report, HasSubstr("--tensor-model-parallel-size 2\n"));
+  EXPECT_THAT(report, HasSubstr("kept-here"));
+  const std::string verbose = StudyReport(answer, {.columns = 80, .is_verbose = true});
+  EXPECT_THAT(verbose, Not(HasSubstr("(--verbose)")));
 }
 
 class WidthTest : public testing::TestWithParam<int> {};
@@ -297,11 +319,11 @@ TEST(StudyTableTest, RunningStudiesHaveNoFigures) {
   const auto studies = Parse<v1::ListStudiesResponse>(
       "studies { id: 'study-1' state: 'running' model_name: 'm' cluster_name: 'c' "
       "device_count: 16 create_time: 'now' } next_page_token: 'abc'");
-  EXPECT_EQ(StudyTable(studies),
+  EXPECT_EQ(StudyTable(studies, 100),
             "study    state    outcome  model  cluster  devices  step time  gain  created\n"
             "study-1  running  -        m      c             16          -     -  now\n"
             "more: --page-token abc\n");
-  EXPECT_EQ(StudyTable({}), "no studies\n");
+  EXPECT_EQ(StudyTable({}, 100), "no studies\n");
 }
 
 TEST(ProgressTextTest, GrowsWithWhatIsKnown) {
@@ -309,6 +331,21 @@ TEST(ProgressTextTest, GrowsWithWhatIsKnown) {
   EXPECT_EQ(ProgressText(Parse<v1::Progress>("phase: 'searching' space_count: 2000 "
                                              "considered_count: 1000 best_step_time_seconds: 21")),
             "searching: 1,000 of 2,000 plans (50.0 %), best 21.0 s");
+}
+
+// A strategy and trials end at their limit, long before all plans are considered.
+TEST(ProgressTextTest, TellsTheTimeThatIsLeft) {
+  const auto progress = Parse<v1::Progress>(
+      "phase: 'trials' space_count: 2000 considered_count: 2 limit_count: 8 job_status: 'waits'");
+  // 2 of 8 in 100 s: 300 s for the other 6.
+  EXPECT_EQ(ProgressText(progress, Seconds(100)),
+            "trials: 2 of at most 8 plans (25.0 %); 1 min 40 s, about 5 min 0 s left; waits");
+  // Nothing can be said before a fiftieth is done, or within the first second.
+  EXPECT_EQ(ProgressText(Parse<v1::Progress>("phase: 'p' space_count: 100 considered_count: 1"),
+                         Seconds(7300)),
+            "p: 1 of 100 plans (1.0 %); 2 h 1 min");
+  EXPECT_EQ(ProgressText(progress, Seconds(0.5)),
+            "trials: 2 of at most 8 plans (25.0 %); 0 s; waits");
 }
 
 TEST(EventLineTest, OneLine) {
@@ -322,7 +359,7 @@ TEST(ChipTableTest, ListsWhatIsMissing) {
             memory_bandwidth_bytes_per_second: 2.039e12 confidence: "high"
             peak_flops_per_second { key: "fp16" value: 312e12 } }
     unmodelled_chips { id: "b-2" missing: "memory bandwidth" })");
-  const std::string table = ChipTable(chips);
+  const std::string table = ChipTable(chips, 100);
   EXPECT_THAT(table, HasSubstr("a-1         80.0   2.0           312.0  high        One\n"));
   EXPECT_THAT(table, HasSubstr("b-2           memory bandwidth\n"));
 }
@@ -332,7 +369,7 @@ TEST(ChipReportTest, EveryFigureWithItsSource) {
     id: "a-1" name: "One" vendor: "A" confidence: "high" aliases: ["one", "1"]
     figures { name: "power" value: "400" source: "data sheet" provenance: "published"
               confidence: "high" })");
-  const std::string report = ChipReport(chip);
+  const std::string report = ChipReport(chip, 100);
   EXPECT_THAT(report, HasSubstr("aliases: one, 1\n"));
   EXPECT_THAT(report, HasSubstr("power   400    published   high        data sheet\n"));
 }
@@ -368,5 +405,5 @@ TEST(StudyReportTest, BeginsWithTheVerdict) {
   EXPECT_THAT(report, HasSubstr("Plan 1 is the baseline (0).\n"));
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

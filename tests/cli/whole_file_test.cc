@@ -8,7 +8,7 @@
 #include <string>
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 class WholeFileTest : public testing::Test {
  protected:
@@ -52,5 +52,5 @@ TEST_F(WholeFileTest, SaysWhatItCannotWrite) {
   EXPECT_NE(status.message().find(path_), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

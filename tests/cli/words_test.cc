@@ -6,7 +6,7 @@
 #include "server/tuner/chip_calibration/calibration_work.h"
 
 namespace meshwright {
-namespace {
+namespace MESHWRIGHT_TEST_FILE {
 
 TEST(WordsTest, SecondsHaveThreeDigits) {
   EXPECT_EQ(SecondsText(0), "0 s");
@@ -99,5 +99,5 @@ TEST_P(PlanWordsTest, AreShort) {
 INSTANTIATE_TEST_SUITE_P(All, PlanWordsTest, testing::ValuesIn(kCases),
                          [](const auto& c) { return c.param.name; });
 
-}  // namespace
+}  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -118,6 +118,7 @@ describe('a search', () => {
       evaluated_count: revision,
       best_step_time_seconds: best,
       job_status: '',
+      limit_count: 0,
     },
   });
   it('has a funnel from the space to what was estimated', () => {
