@@ -37,7 +37,41 @@ install(
   PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY examples DESTINATION ${MESHWRIGHT_SHARE})
 
+install(FILES packaging/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
 # The pages lie as in the source, so that the links from one to another hold.
-install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md README.zh.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES vendor_models/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/vendor_models)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# Licenses of what the programs contain: libraries that are headers or archives, and the packages of
+# the pages. Shared libraries bring theirs.
+foreach(package libabsl-dev libboost1.74-dev libcli11-dev libeigen3-dev libfmt-dev libspdlog-dev
+                nlohmann-json3-dev)
+  if(EXISTS /usr/share/doc/${package}/copyright)
+    install(FILES /usr/share/doc/${package}/copyright
+            DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses RENAME ${package})
+  endif()
+endforeach()
+if(MESHWRIGHT_HAS_WEB)
+  foreach(file echarts/LICENSE echarts/NOTICE echarts/licenses/LICENSE-d3 preact/LICENSE
+               tslib/LICENSE.txt zrender/LICENSE)
+    string(REPLACE "/" "-" name ${file})
+    install(FILES ${PROJECT_SOURCE_DIR}/web/node_modules/${file}
+            DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses RENAME ${name})
+  endforeach()
+endif()
+
+# The unit names the server by its whole path, so that it is made for the prefix of the installation.
+install(
+  CODE "
+  set(CMAKE_INSTALL_FULL_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+  set(CMAKE_INSTALL_FULL_DOCDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/packaging/meshwrightd.service.in\"
+                 \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/meshwrightd.service\" @ONLY)
+  ")
+
+# Man pages and completions, if this tree has them or the build makes them.
+foreach(root ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  install(DIRECTORY ${root}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
+endforeach()

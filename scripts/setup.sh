@@ -52,6 +52,9 @@ test_packages=(
   python3-torch            # the reference training step (workloads/)
   libopenblas0-pthread     # its linear algebra: without, seven times slower, and timings mean nothing
   python3-numpy            # PyTorch warns without
+  dpkg-dev                 # dependencies of the Debian package (scripts/package.sh)
+  file                     # which of its files are programs
+  debootstrap              # an empty Debian to try it in (scripts/package_try.sh)
 )
 
 # Prints the given packages that are not installed, one per line.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 to "all tests passed": installs what is missing, checks the layout of the code
 # and the messages of commits, builds and tests the presets release, dev (address and
-# undefined-behaviour sanitizers) and tsan, and runs clang-tidy on changed files. Every part runs, even
-# after one has failed; the exit code is 0 if all passed.
+# undefined-behaviour sanitizers) and tsan, runs clang-tidy on changed files, and tries the Debian package
+# in an empty Debian. Every part runs, even after one has failed; the exit code is 0 if all passed.
 #
 # Tests that have passed before with the same inputs are spared (scripts/kept_verdicts.py); a fresh clone
 # has none.
@@ -73,6 +73,7 @@ if [[ -z $quick ]]; then
   part dev build_and_test dev
   part tsan build_and_test tsan
   part clang-tidy scripts/lint.sh tidy
+  part package scripts/package.sh --try
   presets=(tsan dev release)
 fi
 

@@ -46,8 +46,14 @@ class InstallTest(unittest.TestCase):
                      "share/meshwright/proto/meshwright/costmodel/v1/costmodel.proto",
                      "share/meshwright/chips/nvidia-a100-sxm4-80gb.json", "share/meshwright/frameworks/megatron-core.json",
                      "share/meshwright/workloads/microbench.py", "share/meshwright/templates/cpp/CMakeLists.txt",
-                     "share/doc/meshwright/LICENSE"):
+                     "share/doc/meshwright/LICENSE", "lib/systemd/system/meshwrightd.service"):
             self.assertTrue((self.prefix / path).is_file(), path)
+
+    def test_the_unit_starts_the_installed_server(self):
+        unit = (self.prefix / "lib" / "systemd" / "system" / "meshwrightd.service").read_text()
+        program = re.search(r"^ExecStart=(\S+)", unit, re.M).group(1)
+        self.assertRegex(self.run_there(program, "--version"), r"^meshwrightd \d")
+        self.assertNotIn("@", unit.replace("@system-service", "").replace("@mount", ""))
 
     def test_links_of_the_documents(self):
         documents = self.prefix / "share" / "doc" / "meshwright"
