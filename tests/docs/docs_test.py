@@ -1,17 +1,22 @@
 """Holds the documentation to its rules, and the rules to a small tree that breaks each of them once.
 
-    docs_test.py SOURCE
+    docs_test.py SOURCE [MESHWRIGHT]     without the program, the cases of the reference are not run
 """
 
+import json
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
 
 import pages
+import shown_commands
+import translation
 
 SOURCE = pathlib.Path(sys.argv[1])
+PROGRAM = sys.argv[2] if len(sys.argv) > 2 else None
 
 WIDE = "word " * 19 + "words"  # 100 columns
 
@@ -111,6 +116,109 @@ class PagesTest(unittest.TestCase):
 
     def test_the_pages_keep_the_rules(self):
         self.assertEqual(list(pages.errors_of(SOURCE)), [])
+
+
+ORIGINAL = """# Name
+
+Read [this](a.md).
+
+## Try
+
+    run a
+    run b
+
+| [x](x.md) |
+|---|
+"""
+
+# The changes of a translation, and the one difference that each makes.
+TRANSLATIONS = {
+    "heading": ("## Try\n", "", ["has 1 headings; the original has 2"]),
+    "level": ("## Try", "### Try", ['has another heading where the original has "Try"']),
+    "command": ("run b", "run c", ['lacks run b below "Try"', 'has run c below "Try", which the original has not']),
+    "order": ("    run a\n    run b", "    run b\n    run a", ['has the code below "Try" in another order']),
+    "row": ("|---|\n", "", ['lacks | a row below "Try"']),
+    "link": ("(a.md)", "(b.md)", ['lacks a.md below "Name"', 'has b.md below "Name", which the original has not']),
+}
+
+
+class TranslationTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_other_words_are_no_difference(self):
+        self.assertEqual(list(translation.differences(ORIGINAL, ORIGINAL.replace("Read", "读").replace("Name", "名"))), [])
+
+    def test_each_change_is_found(self):
+        for name, (old, new, said) in TRANSLATIONS.items():
+            with self.subTest(name):
+                self.assertIn(old, ORIGINAL)
+                found = list(translation.differences(ORIGINAL, ORIGINAL.replace(old, new)))
+                self.assertEqual(found[-len(said):] if name == "heading" else found, said)
+
+    def test_the_chinese_readme_is_in_step(self):
+        self.assertEqual(list(translation.differences((SOURCE / "README.md").read_text(),
+                                                      (SOURCE / "README.zh.md").read_text())), [])
+
+
+# Lines of code, and what is wrong with each.
+COMMANDS = {
+    "meshwright tune --model m.json --output json | grep '--nonsense'": [],
+    "$ answer=$(meshwright --db x.db history list --page-size 1)": [],
+    "build/release/bin/meshwrightd --listen 127.0.0.1:0  # --nonsense": [],
+    "meshwright tunes": ["shows the command meshwright tunes, which there is not"],
+    "meshwright tune --modle m.json": ["shows meshwright tune --modle, which there is not"],
+    "meshwright history list --modle": ["shows meshwright history list --modle, which there is not"],
+    "scripts/absent.sh": ["shows scripts/absent.sh, which is not there"],
+}
+
+
+@unittest.skipIf(PROGRAM is None, "needs the program")
+class CommandsTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.programs = shown_commands.Programs(pathlib.Path(PROGRAM).parent)
+
+    def test_mistakes_are_found(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-docs-"))
+        self.addCleanup(shutil.rmtree, folder)
+        for line, said in COMMANDS.items():
+            (folder / "page.md").write_text(f"# Page\n\n    {line}\n")
+            found = list(shown_commands.mistakes_of(folder, folder / "page.md", self.programs))
+            self.assertEqual(found, said, line)
+
+    def test_the_pages_show_commands_that_there_are(self):
+        found = [f"{page.relative_to(SOURCE)}: {mistake}"
+                 for page in [*SOURCE.glob("*.md"), *sorted((SOURCE / "docs").rglob("*.md"))]
+                 for mistake in shown_commands.mistakes_of(SOURCE, page, self.programs)]
+        self.assertEqual(found, [])
+
+
+class ReferenceTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_pages_are_what_the_source_says(self):
+        done = subprocess.run([sys.executable, "-B", SOURCE / "scripts" / "reference.py", "--check"], text=True,
+                              capture_output=True)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_a_field_of_a_proto_is_read(self):
+        sys.path.insert(0, str(SOURCE / "scripts"))
+        from reference_proto import FIELD, Field
+        line = FIELD.match("  optional int64 memory_bytes = 3;  // The memory of a node. Absent: not known.")
+        field = Field(line[3], line[2], False, line[4])
+        self.assertEqual((field.unit, field.default, field.meaning), ("bytes", "not known", "The memory of a node."))
+        field = Field("sequence_length", "int32", False, "The length of a sequence in tokens. Required.")
+        self.assertEqual((field.unit, field.default, field.meaning),
+                         ("tokens", "required", "The length of a sequence in tokens."))
+
+    @unittest.skipIf(PROGRAM is None, "needs the program")
+    def test_the_examples_are_answered(self):
+        done = subprocess.run([PROGRAM, "evaluate", "--cases", SOURCE / "examples" / "every-field" / "cases.jsonl"],
+                              text=True, capture_output=True)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(answer["id"], answer.get("error")) for answer in answers if "error" in answer], [])
+        self.assertEqual(len(answers), 5)
 
 
 if __name__ == "__main__":

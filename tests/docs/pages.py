@@ -123,8 +123,8 @@ def errors_of(root):
     """Returns the mistakes of the pages below root, each as "page: mistake"."""
     root = root.resolve()
     docs = sorted((root / "docs").rglob("*.md"))
-    tops = [root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    for page in [*tops, *docs]:
+    tops = [root / name for name in ("README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    for page in [*filter(pathlib.Path.exists, tops), *docs]:
         lines = lines_of(page.read_text())
         found = [*broken_links(root, page, lines), *too_wide(lines), *absent_paths(root, lines)]
         if page in docs:
