@@ -43,7 +43,7 @@ COMP_WORDS=(meshwright study sh); COMP_CWORD=2; _meshwright; echo "${COMPREPLY[*
 COMP_WORDS=(meshwright tune --output ""); COMP_CWORD=3; _meshwright; echo "${COMPREPLY[*]}"
 COMP_WORDS=(meshwright --db x tune --mod); COMP_CWORD=4; _meshwright; echo "${COMPREPLY[*]}"
 """], capture_output=True, text=True, check=True)
-        self.assertEqual(done.stdout.splitlines(), ["show", "table json", "--model"])
+        self.assertEqual(done.stdout.splitlines(), ["show", "table json csv", "--model"])
         self.run_cli("man", "--folder", str(self.folder / "man1"))
         page = (self.folder / "man1" / "meshwright-study-show.1").read_text()
         self.assertEqual(page, self.run_cli("man", "study", "show").stdout)

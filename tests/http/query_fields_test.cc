@@ -38,7 +38,7 @@ TEST(QueryFieldsTest, EveryMistakeIsNamed) {
       ElementsAre(
           FieldViolation{"pagesize",
                          "unknown; known: page_size, page_token, filter.state, filter.outcome, "
-                         "filter.text"},
+                         "filter.text, filter.chip, filter.created_from, filter.created_before"},
           FieldViolation{"page_size", "'many'; must be a whole number"},
           Field(&FieldViolation::description, HasSubstr("unknown; known: page_size")),
           FieldViolation{"filter.state", "stated twice"}));
