@@ -70,12 +70,42 @@ HttpRequest ToRequest(const http::request<http::empty_body>& message) {
   return request;
 }
 
+// What a source of events holds of a connection. It may outlive the connection and the server, and
+// then drops what is written.
+class DetachableWriter final : public EventWriter {
+ public:
+  explicit DetachableWriter(EventWriter& connection) : connection_(&connection) {}
+
+  void Write(std::string event) override {
+    const std::lock_guard lock(mutex_);
+    if (connection_ != nullptr) connection_->Write(std::move(event));
+  }
+  void End() override {
+    const std::lock_guard lock(mutex_);
+    if (connection_ != nullptr) connection_->End();
+  }
+  // Nothing reaches the connection once this has returned.
+  void Detach() {
+    const std::lock_guard lock(mutex_);
+    connection_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  EventWriter* connection_;
+};
+
 // One connection. All members without a mutex are used on the strand of its socket only. It is
 // shared, because each pending operation keeps it alive.
 class Session final : public EventWriter, public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, Shared& shared)
       : shared_(shared), stream_(std::move(socket)), heartbeat_(stream_.get_executor()) {}
+  ~Session() override {
+    if (writer_ != nullptr) writer_->Detach();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   void Start() {
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->Read(); });
@@ -95,17 +125,24 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
         is_ending_ = is_too_slow_ = true;
       }
     }
-    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->SendNext(); });
+    PostSendNext();
   }
   void End() override {
     {
       const std::lock_guard lock(mutex_);
       is_ending_ = true;
     }
-    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->SendNext(); });
+    PostSendNext();
   }
 
  private:
+  // Nobody holds a connection that is being destroyed.
+  void PostSendNext() {
+    auto self = weak_from_this().lock();
+    if (self == nullptr) return;
+    asio::post(stream_.get_executor(), [self = std::move(self)] { self->SendNext(); });
+  }
+
   void Read() {
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(shared_.options.header_limit));
@@ -199,7 +236,8 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
                                self->is_open_ = true;
                                self->WaitForEnd();
                                self->Beat();
-                               self->on_gone_ = open(self);
+                               self->writer_ = std::make_shared<DetachableWriter>(*self);
+                               self->on_gone_ = open(self->writer_);
                                self->SendNext();
                              });
   }
@@ -255,6 +293,7 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
     is_closed_ = true;
     heartbeat_.cancel();
     if (on_gone_) std::exchange(on_gone_, nullptr)();
+    if (writer_ != nullptr) writer_->Detach();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     stream_.close();
@@ -271,6 +310,7 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
   asio::steady_timer heartbeat_;
   std::array<char, 512> unread_ = {};
   std::string sent_ = {};
+  std::shared_ptr<DetachableWriter> writer_ = {};  // of the events; empty: none flow
   std::function<void()> on_gone_ = {};
   unsigned version_ = 11;
   bool is_head_ = false;
