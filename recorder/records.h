@@ -30,7 +30,7 @@ std::span<const ChoiceWord<StudyState>> Choices<StudyState>();
 
 bool IsTerminal(StudyState state);
 
-// What people say about a study. Nothing that a study does depends on it.
+// The name, note and labels that people give a study. Nothing that a study does depends on them.
 struct StudyRemarks {
   std::string display_name = {};
   std::string note = {};

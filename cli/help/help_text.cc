@@ -19,7 +19,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::size_t kNameColumns = 30;  // of a name with its type
-constexpr std::size_t kMostExamples = 4;
+constexpr std::size_t kMaxExamples = 4;
 
 struct TopicRow {
   std::string_view command;
@@ -160,7 +160,7 @@ class HelpFormatter final : public CLI::FormatterBase {
     if (path.find(' ') == std::string::npos) return "";  // the root would show those of all
     std::vector<Example> examples = ExamplesOf(path);
     if (examples.empty()) return "";
-    if (examples.size() > kMostExamples) examples.resize(kMostExamples);
+    if (examples.size() > kMaxExamples) examples.resize(kMaxExamples);
     std::string text = "\nExamples:\n";
     for (const Example& example : examples) {
       text += fmt::format("  # {}\n  {}\n", example.note, example.line);

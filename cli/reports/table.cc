@@ -75,7 +75,7 @@ std::string Table::Text(std::string_view indent, int columns) const {
   const bool fits = columns == 0 || before + widths.back() <= most;
   const bool breaks_last = !fits && before + kLeastLast <= most;
   if (!fits) widths.pop_back();
-  // What has no room beside the first column goes below it.
+  // Columns without room beside the first one go below it.
   const auto end = [&] { return indent.size() + WidthOf(widths, widths.size()) - kGap; };
   while (!fits && widths.size() > 1 && end() > most) widths.pop_back();
 

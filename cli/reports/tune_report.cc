@@ -289,8 +289,8 @@ std::vector<std::string> WarningsOf(const v1::TuneResult& result) {
 
 // Shows the beginning of each warning, and says how many are not shown.
 std::string ShortWarnings(const std::vector<std::string>& warnings, const ReportNotes& notes) {
-  constexpr std::size_t kMostIfShortest = 2;
-  const std::size_t shown = notes.brevity < 3 ? warnings.size() : kMostIfShortest;
+  constexpr std::size_t kMaxIfShortest = 2;
+  const std::size_t shown = notes.brevity < 3 ? warnings.size() : kMaxIfShortest;
   // Two lines, less what the breaks at spaces lose.
   const auto columns = static_cast<std::size_t>(2 * notes.columns - 40);
   std::string lines;
@@ -400,9 +400,9 @@ std::string Details(const v1::TuneResult& result, const ReportNotes& notes) {
 std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
-  constexpr int kMostKinds[] = {1'000, 1'000, 3, 2, 1};  // by brevity
+  constexpr int kMaxKinds[] = {1'000, 1'000, 3, 2, 1};  // by brevity
   text += Verdict(result, notes) + SearchLine(answer, notes) + "\n" +
-          KindsTable(result, notes.columns, kMostKinds[notes.brevity]);
+          KindsTable(result, notes.columns, kMaxKinds[notes.brevity]);
   if (notes.is_verbose) text += LikeLines(result, notes.columns);
   const std::string gain = GainLine(result);
   if (!gain.empty()) text += Wrapped(gain, notes.columns);

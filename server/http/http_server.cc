@@ -70,8 +70,8 @@ HttpRequest ToRequest(const http::request<http::empty_body>& message) {
   return request;
 }
 
-// What a source of events holds of a connection. It may outlive the connection and the server, and
-// then drops what is written.
+// The end of a connection that a source of events holds. It may outlive the connection and the
+// server, and then drops what is written.
 class DetachableWriter final : public EventWriter {
  public:
   explicit DetachableWriter(EventWriter& connection) : connection_(&connection) {}

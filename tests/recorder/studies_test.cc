@@ -256,7 +256,7 @@ TEST_P(StudiesTest, KeepsWhatPeopleSay) {
                           .labels = {{"run", "7"}, {"team", "llm"}},
                           .edit_count = 1}));
   EXPECT_THAT(Journal("a"), testing::ElementsAre("state:queued"));  // nothing that it did
-  // What an edit does not name stays, and a label is set, changed or removed.
+  // Fields that an edit does not name stay, and a label is set, changed or removed.
   ASSERT_TRUE(recorder_
                   ->EditStudy({.study_id = "a",
                                .note = "",

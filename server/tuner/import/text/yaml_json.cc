@@ -13,9 +13,9 @@
 namespace meshwright {
 namespace {
 
-constexpr int kMostLevels = 64;
-constexpr std::size_t kMostValues = 100'000;
-constexpr std::size_t kMostBytes = 16U << 20U;
+constexpr int kMaxYamlLevels = 64;
+constexpr std::size_t kMaxYamlValues = 100'000;
+constexpr std::size_t kMaxYamlBytes = 16U << 20U;
 
 // The parser and its document are C types.
 class YamlText {
@@ -99,12 +99,12 @@ class JsonWriter {
   explicit JsonWriter(YamlText& yaml) : yaml_(yaml) {}
 
   absl::Status Write(const yaml_node_t& node, int depth) {
-    if (depth > kMostLevels) {
-      return Mistake(node, fmt::format("nested deeper than {} levels", kMostLevels));
+    if (depth > kMaxYamlLevels) {
+      return Mistake(node, fmt::format("nested deeper than {} levels", kMaxYamlLevels));
     }
-    if (++value_count_ > kMostValues || json_.size() > kMostBytes) {
+    if (++value_count_ > kMaxYamlValues || json_.size() > kMaxYamlBytes) {
       return Mistake(node, fmt::format("aliases repeat more than {} values or {} bytes",
-                                       kMostValues, kMostBytes));
+                                       kMaxYamlValues, kMaxYamlBytes));
     }
     RETURN_IF_ERROR(CheckTag(node));
     if (node.type == YAML_SCALAR_NODE) {
@@ -167,9 +167,9 @@ class JsonWriter {
 }  // namespace
 
 absl::StatusOr<std::string> YamlAsJson(std::string_view text) {
-  if (text.size() > kMostBytes) {
+  if (text.size() > kMaxYamlBytes) {
     return absl::InvalidArgumentError(
-        fmt::format("{} bytes; must be at most {}", text.size(), kMostBytes));
+        fmt::format("{} bytes; must be at most {}", text.size(), kMaxYamlBytes));
   }
   YamlText yaml(text);
   RETURN_IF_ERROR(yaml.Load());
