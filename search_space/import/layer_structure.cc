@@ -21,6 +21,8 @@ namespace {
 constexpr int kMaxLayers = 10'000;
 // Llama 4: every fourth layer has neither rotary embedding nor chunks, unless the file says which.
 constexpr int kLlama4FullInterval = 4;
+// Qwen3-Next: every fourth layer has full attention, unless the file says which.
+constexpr int kGatedDeltaFullInterval = 4;
 
 constexpr Keys kExpertCounts = {"num_local_experts", "num_experts", "n_routed_experts",
                                 "moe_num_experts"};
@@ -96,7 +98,8 @@ void ReadLinearAttention(ConfigReader& config, ModelSpec& model) {
   }
 }
 
-// Mamba-1 has a head for each channel.
+// Mamba-1 has a head for each channel. Its classes double the hidden size unless the file says
+// otherwise (MambaConfig.expand).
 StateSpaceSpec ReadChannels(ConfigReader& config, const ModelSpec& model, bool is_whole_model) {
   std::optional<int> inner;
   if (is_whole_model) inner = config.Integer({"intermediate_size", "d_inner"});
@@ -271,9 +274,11 @@ void SpreadWindow(ConfigReader& config, const Family& family, int window, Layers
         });
     return;
   }
-  if (pattern > 0)
-    return Where(
+  if (pattern > 0) {
+    Where(
         layers, [&](int i) { return (i + 1) % pattern != 0; }, set);
+    return;
+  }
   // The window starts at a layer (Qwen2 to Qwen3): 28 unless the file says so.
   const int first =
       config.Integer({"max_window_layers"}).value_or(family.needs_window_switch ? 28 : 0);
@@ -294,44 +299,48 @@ void ReadGlobalLayers(ConfigReader& config, int window, Layers& layers) {
   }
 }
 
-void ReadMixers(ConfigReader& config, const Family& family, const ModelSpec& model,
-                Layers& layers) {
-  const int window = ReadWindow(config, family);
-  config.Ignore("max_window_layers");
-  if (const auto words = config.Texts("layer_types"); words.has_value()) {
-    for (const char* key : {"sliding_window_pattern", "full_attention_interval", "no_rope_layers",
-                            "no_rope_layer_interval"}) {
-      config.Ignore(key);
-    }
-    ForEach(config, "layer_types", *words, layers, [&](const std::string& word, LayerKind& layer) {
-      if (SetByWord(word, window, layer)) return;
-      config.Add("layer_types",
-                 fmt::format("{}; must be full_attention, sliding_attention, "
-                             "chunked_attention, linear_attention, attention or mamba",
-                             word));
-    });
-    ReadGlobalLayers(config, window, layers);
-    return;
+// Reads the word that each layer has in `layer_types`. Returns false if the file has no such list.
+bool ReadLayerTypes(ConfigReader& config, int window, Layers& layers) {
+  const auto words = config.Texts("layer_types");
+  if (!words.has_value()) return false;
+  for (const char* key : {"sliding_window_pattern", "full_attention_interval", "no_rope_layers",
+                          "no_rope_layer_interval"}) {
+    config.Ignore(key);
   }
-  if (window > 0) SpreadWindow(config, family, window, layers);
+  ForEach(config, "layer_types", *words, layers, [&](const std::string& word, LayerKind& layer) {
+    if (SetByWord(word, window, layer)) return;
+    config.Add("layer_types", fmt::format("{}; must be full_attention, sliding_attention, "
+                                          "chunked_attention, linear_attention, attention or mamba",
+                                          word));
+  });
+  ReadGlobalLayers(config, window, layers);
+  return true;
+}
+
+// MiMo's layers with a window have heads of their own.
+void ReadHybridLayers(ConfigReader& config, int window, Layers& layers) {
+  const auto kinds = config.Integers("hybrid_layer_pattern");
+  if (!kinds.has_value()) return;
+  const int heads = config.Integer({"swa_num_attention_heads"}).value_or(0);
+  const int kv_heads = config.Integer({"swa_num_key_value_heads"}).value_or(0);
+  const int head_dim = config.Integer({"swa_head_dim"}).value_or(0);
+  const int v_head_dim = config.Integer({"swa_v_head_dim"}).value_or(0);
+  const int full_v = config.Integer({"v_head_dim"}).value_or(0);
+  ForEach(config, "hybrid_layer_pattern", *kinds, layers, [&](int kind, LayerKind& layer) {
+    layer.sliding_window = kind == 1 ? window : 0;
+    layer.v_head_dim = kind == 1 ? v_head_dim : full_v;
+    if (kind != 1) return;
+    layer.attention_head_count = heads;
+    layer.kv_head_count = kv_heads;
+    layer.head_dim = head_dim;
+  });
+}
+
+// MiniMax has a number for each layer, Kimi-Linear a list of layers, Qwen3-Next an interval.
+void ReadLinearLayers(ConfigReader& config, const ModelSpec& model, Layers& layers) {
   if (const auto kinds = config.Integers("attn_type_list"); kinds.has_value()) {
     ForEach(config, "attn_type_list", *kinds, layers, [](int kind, LayerKind& layer) {
       if (kind == 0) layer.mixer = TokenMixer::kLinearAttention;
-    });
-  }
-  if (const auto kinds = config.Integers("hybrid_layer_pattern"); kinds.has_value()) {
-    const int heads = config.Integer({"swa_num_attention_heads"}).value_or(0);
-    const int kv_heads = config.Integer({"swa_num_key_value_heads"}).value_or(0);
-    const int head_dim = config.Integer({"swa_head_dim"}).value_or(0);
-    const int v_head_dim = config.Integer({"swa_v_head_dim"}).value_or(0);
-    const int full_v = config.Integer({"v_head_dim"}).value_or(0);
-    ForEach(config, "hybrid_layer_pattern", *kinds, layers, [&](int kind, LayerKind& layer) {
-      layer.sliding_window = kind == 1 ? window : 0;
-      layer.v_head_dim = kind == 1 ? v_head_dim : full_v;
-      if (kind != 1) return;
-      layer.attention_head_count = heads;
-      layer.kv_head_count = kv_heads;
-      layer.head_dim = head_dim;
     });
   }
   config.Object("linear_attn_config", [&](ConfigReader& own) {
@@ -344,16 +353,23 @@ void ReadMixers(ConfigReader& config, const Family& family, const ModelSpec& mod
       layers[static_cast<std::size_t>(layer) - 1].mixer = TokenMixer::kLinearAttention;
     }
   });
-  if (const auto interval =
-          config.Integer({"full_attention_interval"})
-              .value_or(model.linear_attention.has_value() && config.Has("linear_num_value_heads")
-                            ? 4
-                            : 0);
-      interval > 0) {
-    Where(
-        layers, [&](int i) { return (i + 1) % interval != 0; },
-        [](LayerKind& layer) { layer.mixer = TokenMixer::kLinearAttention; });
-  }
+  const bool is_gated = model.linear_attention.has_value() && config.Has("linear_num_value_heads");
+  const int interval =
+      config.Integer({"full_attention_interval"}).value_or(is_gated ? kGatedDeltaFullInterval : 0);
+  if (interval <= 0) return;
+  Where(
+      layers, [&](int i) { return (i + 1) % interval != 0; },
+      [](LayerKind& layer) { layer.mixer = TokenMixer::kLinearAttention; });
+}
+
+void ReadMixers(ConfigReader& config, const Family& family, const ModelSpec& model,
+                Layers& layers) {
+  const int window = ReadWindow(config, family);
+  config.Ignore("max_window_layers");
+  if (ReadLayerTypes(config, window, layers)) return;
+  if (window > 0) SpreadWindow(config, family, window, layers);
+  ReadHybridLayers(config, window, layers);
+  ReadLinearLayers(config, model, layers);
   if (const auto period = config.Integer({"attn_layer_period"}).value_or(0); period > 0) {
     const int offset = config.Integer({"attn_layer_offset"}).value_or(0);
     Where(
