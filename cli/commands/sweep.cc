@@ -7,6 +7,8 @@
 #include <sstream>
 #include <utility>
 
+#include "cli/input/cluster_flags.h"
+#include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/local_models.h"
@@ -16,17 +18,17 @@
 #include "cli/program/interrupt.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/csv_lists.h"
-#include "cli/reports/explain_report.h"
 #include "cli/reports/print_answer.h"
+#include "cli/reports/sweep_report.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/sweep.h"
 #include "server/tuner/question/knowledge.h"
-#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 namespace {
@@ -42,47 +44,80 @@ std::optional<int> CountIn(std::string_view text) {
   return is_count ? std::optional(value) : std::nullopt;
 }
 
-// Returns how many nodes like the cluster's each number of devices takes.
-absl::StatusOr<std::vector<int>> NodesFor(const std::vector<int>& devices, const Problem& problem) {
-  const int per_node = problem.cluster.pools.front().devices_per_node;
-  std::vector<int> nodes;
-  for (const int count : devices) {
-    if (count % per_node != 0) {
-      return DevicesMistake(
-          fmt::format("{}; must be a multiple of the {} devices of a node", count, per_node));
+// Adds the clusters beside the first.
+void ReadOthers(const ClusterFlags& flags, v1::SweepRequest& wire,
+                std::vector<FieldViolation>& violations) {
+  for (const ClusterFlags& other : OtherClusters(flags)) {
+    const int index = wire.clusters_size();
+    std::vector<FieldViolation> found;
+    ReadCluster(other, *wire.add_clusters(), found);
+    for (FieldViolation& violation : found) {
+      violation.field = OtherField(violation.field, index);
+      violations.push_back(std::move(violation));
     }
-    nodes.push_back(count / per_node);
   }
-  return nodes;
 }
 
-absl::StatusOr<v1::SweepResponse> AskFor(Parsed<v1::TuneRequest> asked, const SweepFlags& sweep,
-                                         const GlobalFlags& flags) {
-  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const ResolvedStudy study,
-                   FromWire(asked.message, knowledge, std::move(asked.violations)));
+// Returns the prices that the flags state, by the ids of the chips.
+absl::StatusOr<DeviceHourPrices> PricesOf(const TuneFlags& flags, const Knowledge& knowledge) {
+  std::vector<FieldViolation> violations;
+  DeviceHourPrices prices;
+  for (const v1::DeviceHourPrice& one : ReadPrices(flags.device_hour_prices, violations)) {
+    std::string id;
+    if (one.has_chip()) {
+      ASSIGN_OR_RETURN(const ChipEntry* const chip, knowledge.chips.Find(one.chip()));
+      id = chip->spec.id;
+    }
+    prices[id] = one.price();
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return prices;
+}
+
+struct SweepAnswer {
+  v1::SweepResponse response = {};
+  DeviceHourPrices prices = {};
+};
+
+absl::StatusOr<v1::SweepRequest> SweepRequestOf(Parsed<v1::TuneRequest> asked,
+                                                const ClusterFlags& clusters,
+                                                const SweepFlags& sweep) {
   v1::SweepRequest wire;
-  *wire.mutable_question() = asked.message;
+  ReadOthers(clusters, wire, asked.violations);
+  if (!asked.violations.empty()) return InvalidFields(asked.violations);
+  *wire.mutable_question() = std::move(asked.message);
   wire.mutable_free_memory_ratios()->Assign(sweep.free_memory.begin(), sweep.free_memory.end());
   if (!sweep.devices.empty()) {
     ASSIGN_OR_RETURN(const std::vector<int> devices, DeviceCounts(sweep.devices));
-    ASSIGN_OR_RETURN(const std::vector<int> nodes, NodesFor(devices, study.problem));
-    wire.mutable_node_counts()->Assign(nodes.begin(), nodes.end());
+    wire.mutable_device_counts()->Assign(devices.begin(), devices.end());
   }
+  return wire;
+}
+
+absl::StatusOr<SweepAnswer> AskFor(Parsed<v1::TuneRequest> asked, const TuneFlags& question,
+                                   const SweepFlags& sweep, const GlobalFlags& flags) {
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const ResolvedStudy study, FromWire(asked.message, knowledge, asked.violations));
+  SweepAnswer answer;
+  ASSIGN_OR_RETURN(answer.prices, PricesOf(question, knowledge));
+  ASSIGN_OR_RETURN(const v1::SweepRequest wire,
+                   SweepRequestOf(std::move(asked), question.cluster, sweep));
+  ASSIGN_OR_RETURN(const SweepRange range, FromWire(wire, study.request, knowledge));
   const Interrupt interrupt;
   if (!flags.server.empty()) {
     ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
-    return client.Sweep(wire, {.cancel = interrupt.token()});
+    ASSIGN_OR_RETURN(answer.response, client.Sweep(wire, {.cancel = interrupt.token()}));
+    return answer;
   }
   ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(flags.cost_models));
   ASSIGN_OR_RETURN(HistorySource history,
                    LocalHistory(flags.store, knowledge, study.request.history_sequence));
-  ASSIGN_OR_RETURN(const Sweep answer, RunSweep(study.request, NodeCounts(wire, study.request),
-                                                FreeMemoryRatios(wire), knowledge,
-                                                {.cancel = interrupt.token(),
-                                                 .history = std::move(history),
-                                                 .open_model = models.opener()}));
-  return ToWire(answer);
+  ASSIGN_OR_RETURN(const Sweep swept, RunSweep(study.request, range, knowledge,
+                                               {.cancel = interrupt.token(),
+                                                .history = std::move(history),
+                                                .open_model = models.opener()}));
+  answer.response = ToWire(swept);
+  return answer;
 }
 
 }  // namespace
@@ -115,22 +150,22 @@ int RunSweepCommand(const TuneFlags& question, const SweepFlags& sweep, const Gl
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
   PrintNotes(asked.notes);
   const v1::AnswerHead head = HeadOf(kExitDone, "", asked.message);
-  const auto answer = AskFor(std::move(asked), sweep, flags);
+  const auto answer = AskFor(std::move(asked), question, sweep, flags);
   if (!answer.ok()) {
     FieldNames names = NamesOf(question);
     names.insert(names.end(), {{.field = "devices", .flag = "--devices"},
+                               {.field = "device_counts", .flag = "--devices"},
                                {.field = "node_counts", .flag = "--devices"},
                                {.field = "free_memory_ratios", .flag = "--free-memory"}});
     return Fail(NamedAsStated(answer.status(), names), flags.output);
   }
   if (flags.output == OutputForm::kJson) {
-    PrintJsonAnswer(*answer, head);
+    PrintJsonAnswer(answer->response, head);
     return kExitDone;
   }
-  const v1::SweepResponse shown = ForTerminal(*answer);
-  PrintData(flags.output == OutputForm::kCsv
-                ? SweepCsv(shown, sweep.device_hour_price)
-                : SweepReport(shown, sweep.device_hour_price, StdoutColumns()));
+  const v1::SweepResponse shown = ForTerminal(answer->response);
+  PrintData(flags.output == OutputForm::kCsv ? SweepCsv(shown, answer->prices)
+                                             : SweepReport(shown, answer->prices, StdoutColumns()));
   return kExitDone;
 }
 

@@ -13,7 +13,6 @@ namespace meshwright {
 struct SweepFlags {
   std::string devices = {};              // "64..1024" (doubled), "64,96,128"; empty: the cluster's
   std::vector<double> free_memory = {};  // ratios; empty: 0
-  std::optional<double> device_hour_price = {};
 };
 
 // Parses a list or range of device counts. INVALID_ARGUMENT names what is wrong.

@@ -6,6 +6,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/sweep.h"
+#include "cli/input/cluster_flags.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
@@ -115,21 +116,24 @@ int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
 }
 
 int RunTune(const TuneOptions& options, const GlobalFlags& flags) {
-  const bool is_sweep = !options.sweep.devices.empty() || !options.sweep.free_memory.empty();
-  if (options.sweep.device_hour_price.has_value() && !is_sweep) {
-    PrintNote("error: --device-hour-price needs --devices or --free-memory");
+  const TuneFlags& question = options.question;
+  const bool is_sweep = !options.sweep.devices.empty() || !options.sweep.free_memory.empty() ||
+                        !OtherClusters(question.cluster).empty() || question.max_days.has_value();
+  if (!question.device_hour_prices.empty() && !question.token_count.has_value() && !is_sweep) {
+    PrintNote(
+        "error: --device-hour-price needs --tokens, or several answers (--devices, "
+        "--free-memory, several of --cluster or --chip)");
     return kExitUsage;
   }
   if (is_sweep) {
-    const TuneFlags& question = options.question;
     if (!question.baseline.empty() || question.plan_count.has_value() || question.pareto ||
         !options.save_folder.empty()) {
       PrintNote(
-          "error: --devices and --free-memory answer with one plan each: no --baseline, "
-          "no --top, no --pareto, no --save");
+          "error: --devices, --free-memory, --days and several of --cluster or --chip give one "
+          "plan for each point: no --baseline, no --top, no --pareto, no --save");
       return kExitUsage;
     }
-    return RunSweepCommand(options.question, options.sweep, flags);
+    return RunSweepCommand(question, options.sweep, flags);
   }
   if (!options.save_folder.empty()) {
     const absl::Status made = MakeSaveFolder(options.save_folder);
@@ -152,10 +156,7 @@ void AddTuneCommand(CLI::App& app, Program& program) {
                   "answer for several shares of free memory instead: 0,0.1,0.2")
       ->delimiter(',')
       ->check(CLI::Range(0.0, 0.999));
-  command
-      .add_option("--device-hour-price", options->sweep.device_hour_price,
-                  "with --devices or --free-memory: also show the price of a million tokens")
-      ->check(CLI::NonNegativeNumber);
+  TakeSeveralClusters(command);
   command.add_flag("--no-record", options->leaves_no_record, "do not store the study")
       ->group("Answer");
   command
@@ -163,7 +164,7 @@ void AddTuneCommand(CLI::App& app, Program& program) {
                   "also write the answer into this new folder: answer.json, report.txt, and the "
                   "files of the plan to launch with launch.sh")
       ->group("Answer");
-  for (const char* const name : {"--devices", "--free-memory", "--device-hour-price"}) {
+  for (const char* const name : {"--devices", "--free-memory"}) {
     command.get_option(name)->group("Sweeps: several questions at once");
   }
   command.callback([options, &program] {

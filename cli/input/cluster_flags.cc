@@ -21,6 +21,8 @@ namespace {
 // The time that a command of a tool may take; nvidia-smi takes seconds without a persistent driver.
 constexpr Seconds kToolLimit = Seconds(30);
 
+constexpr int kMaxClusters = 20;  // of one question, as in server/convert/sweep_wire.cc
+
 // Returns the flags, other than --cluster, that the user stated.
 std::vector<std::string_view> NamesOfFacts(const ClusterFlags& flags) {
   std::vector<std::string_view> stated;
@@ -40,6 +42,21 @@ void FillFacts(const ClusterFlags& flags, v1::NodePool& pool) {
   }
 }
 
+// Adds an option that a command takes once, unless TakeSeveralClusters says otherwise.
+void AddRepeated(CLI::App& command, const char* name, std::string& first,
+                 std::vector<std::string>& others, const std::string& description) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [&first, &others](const std::vector<std::string>& values) {
+            first = values.front();
+            others.assign(values.begin() + 1, values.end());
+          },
+          description)
+      ->expected(1)
+      ->allow_extra_args(false);
+}
+
 absl::StatusOr<CommandOutput> RunTool(const std::vector<std::string>& arguments) {
   return RunCommand(arguments, "", kToolLimit);
 }
@@ -47,19 +64,46 @@ absl::StatusOr<CommandOutput> RunTool(const std::vector<std::string>& arguments)
 }  // namespace
 
 void AddClusterOptions(CLI::App& command, ClusterFlags& flags) {
-  command.add_option("--cluster", flags.source,
-                     "YAML or JSON file with the cluster: chips, nodes, links; or a place to look: "
-                     "slurm[:PARTITION], kubernetes[:LABEL=VALUE], local (a node like this one)");
-  command.add_option(
-      "--chip", flags.chip,
-      "instead of a file: the chip, by its id or as nvidia-smi, rocm-smi, npu-smi or "
-      "a label of Kubernetes names it");
+  AddRepeated(command, "--cluster", flags.source, flags.other_sources,
+              "YAML or JSON file with the cluster: chips, nodes, links; or a place to look: "
+              "slurm[:PARTITION], kubernetes[:LABEL=VALUE], local (a node like this one)");
+  AddRepeated(command, "--chip", flags.chip, flags.other_chips,
+              "instead of a file: the chip, by its id or as nvidia-smi, rocm-smi, npu-smi or "
+              "a label of Kubernetes names it");
   command.add_option("--nodes", flags.node_count,
                      "with --chip, or in place of what was found: number of equal nodes");
   command.add_option("--devices-per-node", flags.devices_per_node,
                      "with --chip: devices of a node (those of the chip's usual node)");
   command.add_option("--nic", flags.nic_gigabits_per_second,
                      "with --chip: Gbit/s of each NIC (those of the chip's usual node)");
+}
+
+void TakeSeveralClusters(CLI::App& command) {
+  for (const char* const name : {"--cluster", "--chip"}) {
+    command.get_option(name)->expected(1, kMaxClusters)->allow_extra_args(false);
+  }
+}
+
+std::vector<ClusterFlags> OtherClusters(const ClusterFlags& flags) {
+  std::vector<ClusterFlags> others;
+  ClusterFlags first = flags;
+  first.other_sources.clear();
+  first.other_chips.clear();
+  for (const std::string& source : flags.other_sources) {
+    others.push_back(first);
+    others.back().source = source;
+  }
+  for (const std::string& chip : flags.other_chips) {
+    others.push_back(first);
+    others.back().chip = chip;
+  }
+  return others;
+}
+
+std::string OtherField(const std::string& field, int index) {
+  constexpr std::string_view kOwn = "cluster";
+  if (!field.starts_with(kOwn)) return field;
+  return fmt::format("clusters[{}]{}", index, field.substr(kOwn.size()));
 }
 
 void ReadCluster(const ClusterFlags& flags, v1::Cluster& cluster,

@@ -22,13 +22,26 @@ struct ClusterFlags {
   std::optional<int> node_count = {};
   std::optional<int> devices_per_node = {};
   std::optional<double> nic_gigabits_per_second = {};
+  // Further values of --cluster and --chip, which only `tune` takes (TakeSeveralClusters).
+  std::vector<std::string> other_sources = {};
+  std::vector<std::string> other_chips = {};
   bool operator==(const ClusterFlags&) const = default;
 };
 
 // Adds the options to a command. `flags` must outlive `command`.
 void AddClusterOptions(CLI::App& command, ClusterFlags& flags);
 
-// Reads the cluster that the flags state and adds all mistakes to the list, under the field
+// Lets --cluster and --chip of a command be stated several times.
+void TakeSeveralClusters(CLI::App& command);
+
+// Returns the flags of each cluster beside the first: one for each further file or place, and one
+// for each further chip, with the other facts of the first.
+std::vector<ClusterFlags> OtherClusters(const ClusterFlags& flags);
+
+// Returns the name that a field of the cluster has in another one: "clusters[0].name".
+std::string OtherField(const std::string& field, int index);
+
+// Reads the cluster that the flags state first and adds all mistakes to the list, under the field
 // "cluster". Notes on stderr say what a place was found to have.
 void ReadCluster(const ClusterFlags& flags, v1::Cluster& cluster,
                  std::vector<FieldViolation>& violations);

@@ -126,6 +126,16 @@ void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
   }
 }
 
+void ReadRunFlags(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
+  if (!flags.token_count.has_value()) return;
+  v1::TrainingRun& run = *out.message.mutable_run();
+  run.set_token_count(*flags.token_count);
+  if (flags.max_days.has_value()) run.set_max_days(*flags.max_days);
+  for (v1::DeviceHourPrice& price : ReadPrices(flags.device_hour_prices, out.violations)) {
+    *run.add_device_hour_prices() = std::move(price);
+  }
+}
+
 // A line in two parts: the imported Hugging Face config, and the rest.
 struct SplitLine {
   absl::StatusOr<ImportedModel> model;
@@ -254,6 +264,28 @@ bool IsBlank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
+std::vector<v1::DeviceHourPrice> ReadPrices(const std::vector<std::string>& texts,
+                                            std::vector<FieldViolation>& violations) {
+  std::vector<v1::DeviceHourPrice> prices;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string& text = texts[i];
+    const std::size_t equals = text.rfind('=');
+    const std::string_view number =
+        std::string_view(text).substr(equals == std::string::npos ? 0 : equals + 1);
+    double value = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error != std::errc() || end != number.data() + number.size()) {
+      violations.push_back({.field = fmt::format("run.device_hour_prices[{}]", i),
+                            .description = text + "; must be a number, or CHIP=NUMBER"});
+      continue;
+    }
+    v1::DeviceHourPrice& price = prices.emplace_back();
+    price.set_price(value);
+    if (equals != std::string::npos) price.set_chip(text.substr(0, equals));
+  }
+  return prices;
+}
+
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   Parsed<v1::TuneRequest> out;
   v1::TuneRequest& request = out.message;
@@ -290,6 +322,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
   for (const std::string& text : flags.dimensions) ReadDimension(text, out);
   ReadTrialFlags(flags.trials, out);
+  ReadRunFlags(flags, out);
   return out;
 }
 

@@ -74,12 +74,20 @@ struct TuneFlags {
   std::vector<std::string> dimensions = {};  // "tensor_parallel=2,4", "pipeline_parallel=..16"
   TrialFlags trials = {};
   CostModelFlags cost_model = {};
+  std::optional<double> token_count = {};  // of the whole training run
+  std::optional<double> max_days = {};
+  std::vector<std::string> device_hour_prices = {};  // "2.5", "nvidia-h100-sxm5-80gb=2.5"
 };
 
 // Reads all files even if one of them is wrong. A Hugging Face config.json is imported and named
 // after its folder. The plan of a launch script is the baseline unless there is another one, which
 // may be a launch script too.
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
+
+// Reads prices: "2.5" is that of all chips without one of their own, "CHIP=2.5" that of a chip.
+// Mistakes are of the field "run.device_hour_prices[<index>]".
+std::vector<v1::DeviceHourPrice> ReadPrices(const std::vector<std::string>& texts,
+                                            std::vector<FieldViolation>& violations);
 
 // The files of one case: a launch script, and what is stated beside it.
 struct LaunchCaseFlags {

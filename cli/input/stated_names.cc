@@ -35,6 +35,18 @@ void AddTrials(const TrialFlags& flags, FieldNames& names) {
                 {.field = "trials.replay", .flag = "--replay", .file = flags.replay}});
 }
 
+// Adds the names of the clusters beside the first. Of several chips only the name of the chip
+// differs.
+void AddOthers(const ClusterFlags& flags, FieldNames& names) {
+  int index = 0;
+  for (const ClusterFlags& other : OtherClusters(flags)) {
+    FieldNames own = NamesOf(other);
+    for (FieldName& name : own) name.field = OtherField(name.field, index);
+    AppendNames(std::move(own), names);
+    ++index;
+  }
+}
+
 }  // namespace
 
 FieldNames NamesOf(const ClusterFlags& flags) {
@@ -68,7 +80,10 @@ FieldNames NamesOf(const TuneFlags& flags) {
                       {.field = "pareto", .flag = "--pareto"},
                       {.field = "dimensions", .flag = "--dimension"},
                       {.field = "disabled_rules", .flag = "--disable-rule"},
-                      {.field = "cost_model", .flag = "--cost-model"}};
+                      {.field = "cost_model", .flag = "--cost-model"},
+                      {.field = "run.token_count", .flag = "--tokens"},
+                      {.field = "run.max_days", .flag = "--days"},
+                      {.field = "run.device_hour_prices", .flag = "--device-hour-price"}};
   AddLaunchFile(flags.from, names);
   // Beside a launch script these fields keep their paths: either of the two may state them.
   if (flags.from.path.empty()) {
@@ -87,6 +102,7 @@ FieldNames NamesOf(const TuneFlags& flags) {
   AddFile("baseline", "--baseline", flags.baseline, names);
   AppendNames(HistoryNames(flags.history), names);
   AppendNames(NamesOf(flags.cluster), names);
+  AddOthers(flags.cluster, names);
   AddTrials(flags.trials, names);
   return names;
 }

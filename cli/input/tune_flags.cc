@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <initializer_list>
+#include <map>
 #include <string>
 
 #include "cli/input/cluster_flags.h"
@@ -71,6 +72,27 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
               "--max-trial-seconds", "--stop-within", "--interleave-baseline", "--confirm-plans"});
 }
 
+void AddRunOptions(CLI::App& command, TuneFlags& flags) {
+  CLI::Option* const tokens =
+      command
+          .add_option("--tokens", flags.token_count,
+                      "tokens of the whole training run, such as 2e12 or 2T: also say how many "
+                      "days and device-hours it takes, and the most energy")
+          ->transform(CLI::AsNumberWithUnit(
+              std::map<std::string, double>{{"M", 1e6}, {"B", 1e9}, {"T", 1e12}}));
+  command
+      .add_option("--days", flags.max_days,
+                  "days within which the run should end; tune tries parts of each cluster and "
+                  "recommends the smallest on which it does")
+      ->needs(tokens);
+  command
+      .add_option("--device-hour-price", flags.device_hour_prices,
+                  "price of an hour of a device, or CHIP=PRICE for each of several chips: also say "
+                  "what the run costs, or a million tokens without --tokens")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
 void GroupQuestionFlags(CLI::App& command) {
   GroupFlags(
       command, "Question",
@@ -80,6 +102,7 @@ void GroupQuestionFlags(CLI::App& command) {
              {"--baseline", "--top", "--min-fit-probability", "--tie", "--pareto"});
   GroupFlags(command, "Measured runs and cost models",
              {"--history", "--history-sequence", "--cost-model", "--allow-fallback"});
+  GroupFlags(command, "The whole training run", {"--tokens", "--days", "--device-hour-price"});
   GroupFlags(command, "Search",
              {"--deadline", "--strategy", "--evaluations", "--dimension", "--disable-rule"});
 }
@@ -138,6 +161,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       "--baseline", flags.baseline,
       "file with the plan to compare with (the one that you would choose by hand): YAML, JSON, or "
       "a file as for --from");
+  AddRunOptions(command, flags);
   command.add_option("--top", flags.plan_count, "number of plans in the answer (5)");
   command.add_option("--min-fit-probability", flags.min_fit_probability,
                      "recommend a plan that fits with at least this probability, if there is one "

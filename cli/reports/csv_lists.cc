@@ -18,6 +18,7 @@ void AddPlanTitles(Cells& titles) {
   AddTitles(*v1::Estimate::descriptor(), "", titles);
   AddTitles(*v1::Plan::descriptor(), "", titles);
   AddTitles(*v1::RecomputePlan::descriptor(), "recompute.", titles);
+  AddTitles(*v1::RunCost::descriptor(), "run.", titles);
 }
 
 void AddPlanCells(const v1::RankedPlan& ranked, Cells& cells) {
@@ -30,6 +31,9 @@ void AddPlanCells(const v1::RankedPlan& ranked, Cells& cells) {
   AddCells(ranked.estimate(), cells);
   AddCells(ranked.plan(), cells);
   AddCells(ranked.plan().recompute(), cells);
+  const std::size_t before = cells.size();
+  AddCells(ranked.run(), cells);
+  if (!ranked.has_run()) std::fill(cells.begin() + static_cast<int>(before), cells.end(), "");
 }
 
 Cells RankedTitles(std::string_view second) {
@@ -77,27 +81,29 @@ std::string PlansCsv(const v1::ListPlansResponse& plans) {
   return table.text();
 }
 
-std::string SweepCsv(const v1::SweepResponse& sweep, std::optional<double> device_hour_price) {
+std::string SweepCsv(const v1::SweepResponse& sweep, const DeviceHourPrices& prices) {
   constexpr double kTokens = 1e6;
   constexpr double kHour = 3600;
   Cells titles;
   AddTitles(*v1::SweepPoint::descriptor(), "", titles);
-  if (device_hour_price) titles.emplace_back("price_per_million_tokens");
+  if (!prices.empty()) titles.emplace_back("price_per_million_tokens");
   AddPlanTitles(titles);
   CsvTable table(titles);
   for (const v1::SweepPoint& point : sweep.points()) {
     Cells cells;
+    AddCells(point, cells);
     if (point.has_best()) {
-      AddCells(point, cells);
-      if (device_hour_price) {
+      if (!prices.empty()) {
         const double seconds = kTokens * point.device_seconds_per_token();
-        cells.push_back(fmt::format("{}", seconds / kHour * *device_hour_price));
+        const std::optional<double> price = PriceOf(prices, point.chip());
+        cells.push_back(price ? fmt::format("{}", seconds / kHour * *price) : "");
       }
-      AddPlanCells(point.best(), cells);
+      AddPlanCells(point.has_launch() ? point.launch() : point.best(), cells);
     } else {
       // The figures of a point without a plan are zeros that mean nothing.
-      cells = {fmt::format("{}", point.device_count()),
-               fmt::format("{}", point.free_memory_ratio())};
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (titles[i] == "device_seconds_per_token" || titles[i] == "is_on_front") cells[i] = "";
+      }
       cells.resize(titles.size());
     }
     table.AddRow(cells);

@@ -115,42 +115,4 @@ std::string ExplainReport(const v1::ExplainPlanResponse& explanation, int column
   return text;
 }
 
-std::string SweepReport(const v1::SweepResponse& sweep, std::optional<double> device_hour_price,
-                        int columns) {
-  Table table({{.title = "devices", .align = Align::kRight},
-               {.title = "memory left", .align = Align::kRight},
-               {.title = "step time", .align = Align::kRight},
-               {.title = "tokens/s", .align = Align::kRight},
-               {.title = device_hour_price ? "price of 1e6 tokens" : "device-s of 1e6 tokens",
-                .align = Align::kRight},
-               {.title = "fits", .align = Align::kRight},
-               {.title = "front"},
-               {.title = "plan"}});
-  for (const v1::SweepPoint& point : sweep.points()) {
-    const std::string devices = CountText(point.device_count());
-    const std::string free = PercentText(point.free_memory_ratio());
-    if (!point.has_best()) {
-      table.AddRow({devices, free, "-", "-", "-", "-", "", "nothing fits"});
-      continue;
-    }
-    const v1::Estimate& estimate = point.best().estimate();
-    const double tokens = estimate.tokens_per_second_per_device() * point.device_count();
-    const double device_seconds = 1e6 * point.device_seconds_per_token();
-    table.AddRow({devices, free, SecondsText(estimate.step_time_seconds()),
-                  CountText(static_cast<std::int64_t>(tokens)),
-                  device_hour_price
-                      ? fmt::format("{:.4g}", device_seconds / 3600 * *device_hour_price)
-                      : fmt::format("{:.4g}", device_seconds),
-                  ProbabilityText(estimate.fit_probability_ratio()), point.is_on_front() ? "*" : "",
-                  PlanWords(point.best().plan())});
-  }
-  const auto found = std::ranges::find_if(sweep.points(), &v1::SweepPoint::has_best);
-  std::string text = found == sweep.points().end() ? "" : CostModelLine(found->best().estimate());
-  text += table.Text("", columns);
-  for (const std::string& warning : sweep.warnings()) {
-    text += Wrapped("warning: " + warning, columns, "", kIndent);
-  }
-  return text;
-}
-
 }  // namespace meshwright

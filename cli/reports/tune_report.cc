@@ -406,6 +406,9 @@ std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& 
   if (notes.is_verbose) text += LikeLines(result, notes.columns);
   const std::string gain = GainLine(result);
   if (!gain.empty()) text += Wrapped(gain, notes.columns);
+  if (!result.plans().empty() && result.plans(0).has_run()) {
+    text += Wrapped(RunWords(result.plans(0).run()), notes.columns);
+  }
   text += ParetoTable(result, notes) + TrialTable(result, notes);
   text += LearntReport(result, notes) + WarningLines(result, notes);
   if (!result.plans().empty()) text += ExportLines(result.plans(0), notes);

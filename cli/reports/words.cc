@@ -119,6 +119,33 @@ std::string SecondsText(double seconds) {
   return ThreeDigits(seconds) + " s";
 }
 
+std::string RoundedText(double count) { return CountText(std::llround(count)); }
+
+std::string DaysText(double days) {
+  return days < 1000 ? fmt::format("{:.3g}", days) : RoundedText(days);
+}
+
+std::string PriceText(double price) {
+  return price < 1000 ? fmt::format("{:.3g}", price) : RoundedText(price);
+}
+
+std::string RunWords(const v1::RunCost& run) {
+  std::string text =
+      fmt::format("The run's {} steps take {} days ({} to {}) and {} device-hours",
+                  RoundedText(run.step_count()), DaysText(run.days()), DaysText(run.low_days()),
+                  DaysText(run.high_days()), RoundedText(run.device_hours()));
+  if (run.has_price()) text += fmt::format(", at a price of {}", PriceText(run.price()));
+  text += ".";
+  if (run.has_max_device_energy_kilowatt_hours()) {
+    text += fmt::format(" The devices use at most {} kWh.",
+                        RoundedText(run.max_device_energy_kilowatt_hours()));
+  }
+  if (run.has_is_within_max_days() && !run.is_within_max_days()) {
+    text += " That is longer than you allow.";
+  }
+  return text;
+}
+
 std::string GibText(std::int64_t bytes) {
   return fmt::format("{:.1f}", static_cast<double>(bytes) / 1073741824.0);
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "meshwright/v1/problem.pb.h"
+#include "meshwright/v1/service.pb.h"
 
 namespace meshwright {
 
@@ -14,6 +15,9 @@ std::string GibText(std::int64_t bytes);          // "61.2"
 std::string PercentText(double ratio);            // "52.1 %"
 std::string ProbabilityText(double probability);  // "83 %"; "> 99 %", because none is certain
 std::string CountText(std::int64_t count);        // "1,234,567"
+std::string RoundedText(double count);            // the same of a whole number nearby
+std::string DaysText(double days);                // "27.3", "1,053"
+std::string PriceText(double price);              // "0.25", "838,400"
 
 // Returns "ok" or "crash (metrics_missing)", for example: the class of a failure follows if it says
 // more than the outcome. Returns "-" for what has not ended.
@@ -22,5 +26,8 @@ std::string EndWords(const std::string& outcome, const std::string& failure_clas
 // Returns, for example, "tp4 sp pp4 dp8 mb1 zero1 1f1b, recompute full 5/20 layers". Dimensions of
 // size 1 are left out except for data parallelism and the micro-batch.
 std::string PlanWords(const v1::Plan& plan);
+
+// Says in a sentence how long a run takes and what it uses.
+std::string RunWords(const v1::RunCost& run);
 
 }  // namespace meshwright

@@ -72,9 +72,10 @@ v1::CaseError ToCaseError(const absl::Status& status);
 v1::ExplainPlanResponse ToWire(const Explanation& explanation);
 v1::SweepResponse ToWire(const Sweep& sweep);
 
-// These two return what a sweep varies beside its question, with defaults for what is absent.
-std::vector<int> NodeCounts(const v1::SweepRequest& request, const StudyRequest& question);
-std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request);
+// Returns what a sweep varies beside its question, which has been read, with defaults for what is
+// absent. Returns INVALID_ARGUMENT with every bad field.
+absl::StatusOr<SweepRange> FromWire(const v1::SweepRequest& request, const StudyRequest& question,
+                                    const Knowledge& knowledge);
 
 // Answers every case in order, and gives each bad case its error. `source` adds history to every
 // case. Returns CANCELLED once `cancel` is requested, which is checked between two cases.

@@ -1,8 +1,6 @@
 #include "server/convert/convert.h"
 #include "server/convert/fill_wire.h"
 #include "server/tuner/answers/explain.h"
-#include "server/tuner/answers/sweep.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
@@ -35,33 +33,6 @@ v1::ExplainPlanResponse ToWire(const Explanation& explanation) {
   wire.mutable_cost_model_lines()->Assign(explanation.model_lines.begin(),
                                           explanation.model_lines.end());
   return wire;
-}
-
-v1::SweepResponse ToWire(const Sweep& sweep) {
-  v1::SweepResponse wire;
-  for (const SweepPoint& point : sweep.points) {
-    v1::SweepPoint& out = *wire.add_points();
-    out.set_device_count(point.device_count);
-    out.set_free_memory_ratio(point.free_memory_ratio);
-    if (point.best) *out.mutable_best() = ToWire(*point.best);
-    out.set_device_seconds_per_token(point.device_seconds_per_token);
-    out.set_is_on_front(point.is_on_front);
-  }
-  FillAppliedDefaults(sweep.applied_defaults, *wire.mutable_applied_defaults());
-  wire.mutable_warnings()->Assign(sweep.warnings.begin(), sweep.warnings.end());
-  return wire;
-}
-
-std::vector<int> NodeCounts(const v1::SweepRequest& request, const StudyRequest& question) {
-  if (request.node_counts_size() > 0) {
-    return {request.node_counts().begin(), request.node_counts().end()};
-  }
-  return {question.question.cluster.pools.front().node_count.value_or(1)};
-}
-
-std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request) {
-  if (request.free_memory_ratios_size() == 0) return {0};
-  return {request.free_memory_ratios().begin(), request.free_memory_ratios().end()};
 }
 
 }  // namespace meshwright

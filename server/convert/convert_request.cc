@@ -27,6 +27,7 @@
 #include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/question/training_run.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/search/study_check.h"
 
@@ -126,6 +127,31 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
                                   .at_most = dimension.Int("at_most")});
   }
   for (FieldViolation& found : Validate(request)) in.Add(found.field, std::move(found.description));
+}
+
+// Reads the training run, and the ids of the chips that it names.
+void ReadRun(const MessageReader& in, const Knowledge& knowledge, StudyRequest& request) {
+  const std::optional<MessageReader> stated = in.Child("run");
+  if (!stated.has_value()) return;
+  TrainingRun& run = request.run.emplace();
+  run.token_count = stated->Required("token_count", stated->Double("token_count"));
+  run.max_days = stated->Double("max_days");
+  for (const MessageReader& price : stated->Children("device_hour_prices")) {
+    DeviceHourPrice& added = run.device_hour_prices.emplace_back();
+    added.price = price.Required("price", price.Double("price"));
+    const std::optional<std::string> chip = price.Text("chip");
+    if (!chip.has_value()) continue;
+    const auto entry = knowledge.chips.Find(*chip);
+    if (entry.ok()) {
+      added.chip = (*entry)->spec.id;
+    } else {
+      price.Add("chip", ChipMistake(entry.status()));
+    }
+  }
+  for (FieldViolation& found : Validate(run)) {
+    if (stated->HasMistakes(found.field)) continue;
+    stated->Add(found.field, std::move(found.description));
+  }
 }
 
 // Choosing a trial compares every plan with every earlier trial. Replays within these limits take
@@ -407,6 +433,7 @@ absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Kno
   const bool is_question_whole = model.ok() && IsQuestionWhole(in);
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
+  ReadRun(in, knowledge, study);
   study.history = ReadHistory(in, knowledge);
   study.history_sequence = in.Int64("history_sequence");
   if (study.history_sequence.value_or(0) < 0) {

@@ -25,6 +25,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/question/training_run.h"
 #include "server/tuner/question/trial.h"
 
 namespace meshwright {
@@ -110,6 +111,29 @@ void Fill(const TrialRequest& trials, v1::TrialRequest& wire) {
   const TrialRepeats& repeats = trials.repeats;
   if (repeats.interleaves_baseline) wire.set_interleave_baseline(true);
   if (repeats.confirmed_plans > 0) wire.set_confirm_plans(repeats.confirmed_plans);
+}
+
+void Fill(const TrainingRun& run, v1::TrainingRun& wire) {
+  wire.set_token_count(run.token_count);
+  if (run.max_days) wire.set_max_days(*run.max_days);
+  for (const DeviceHourPrice& price : run.device_hour_prices) {
+    v1::DeviceHourPrice& added = *wire.add_device_hour_prices();
+    added.set_price(price.price);
+    if (!price.chip.empty()) added.set_chip(price.chip);
+  }
+}
+
+void Fill(const RunCost& cost, v1::RunCost& wire) {
+  wire.set_step_count(cost.step_count);
+  wire.set_days(cost.days);
+  wire.set_low_days(cost.low_days);
+  wire.set_high_days(cost.high_days);
+  wire.set_device_hours(cost.device_hours);
+  if (cost.max_device_energy_kilowatt_hours) {
+    wire.set_max_device_energy_kilowatt_hours(*cost.max_device_energy_kilowatt_hours);
+  }
+  if (cost.price) wire.set_price(*cost.price);
+  if (cost.is_within_max_days) wire.set_is_within_max_days(*cost.is_within_max_days);
 }
 
 void Fill(const TriedPlan& trial, v1::Trial& wire) {
@@ -245,6 +269,7 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
   }
   if (request.trials) Fill(*request.trials, *wire.mutable_trials());
   if (request.history_sequence) wire.set_history_sequence(*request.history_sequence);
+  if (request.run) Fill(*request.run, *wire.mutable_run());
   return wire;
 }
 
@@ -267,6 +292,7 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
     added.set_values(range.values);
   }
   if (plan.fastest_probability) wire.set_fastest_probability_ratio(*plan.fastest_probability);
+  if (plan.run) Fill(*plan.run, *wire.mutable_run());
   return wire;
 }
 

@@ -261,6 +261,7 @@ class EvaluateTest(Folder):
             self.assertIn(part, done.stderr)
         self.run_cli("tune", *self.question(), "--free-memory", "1", expect=2)
         self.run_cli("tune", *self.question(), "--device-hour-price", "2", expect=2)
+        self.run_cli("tune", *self.question(), "--days", "3", expect=2)
         for flags in (["--top", "2"], ["--pareto"]):
             self.run_cli("tune", *self.question(), "--devices", "8", *flags, expect=2)
 

@@ -66,15 +66,5 @@ TEST(ExplainReportTest, LinesFitTheTerminal) {
   for (std::string line; std::getline(report, line);) EXPECT_LE(Width(line), 60U) << line;
 }
 
-TEST(SweepReportTest, ShowsHowSurelyEachPointFits) {
-  const auto sweep = Parse<v1::SweepResponse>(
-      "points { device_count: 8 is_on_front: true best {" + Ranked("a", 2, 10, 0.97) +
-      "} } points { device_count: 16 } warnings: 'careful'");
-  const std::string report = SweepReport(sweep, {}, 100);
-  EXPECT_THAT(report, HasSubstr("  97 %  *"));
-  EXPECT_THAT(report, HasSubstr("nothing fits"));
-  EXPECT_THAT(report, HasSubstr("warning: careful\n"));
-}
-
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -259,7 +259,7 @@ TEST(KubernetesOptionsTest, EveryBadFieldIsNamed) {
   EXPECT_THAT(std::string(Validate(options).message()),
               HasSubstr("job_template = 'nojob'; must be one of job, mpijob, pytorchjob, trainjob, "
                         "volcano, or the absolute path of a file"));
-  EXPECT_THAT(FieldsOf(Validate({})), ElementsAre("server", "namespace", "image"));
+  EXPECT_THAT(FieldsOf(Validate(KubernetesOptions())), ElementsAre("server", "namespace", "image"));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

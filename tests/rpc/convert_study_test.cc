@@ -313,7 +313,8 @@ StudyResult SampleResult() {
                                    .other_files = {{.name = "g", .text = "{}"}}}}},
                      .like_count = 3,
                      .like_ranges = {{.field = "zero_group_size", .values = "0 to 8"}},
-                     .fastest_probability = 0.5};
+                     .fastest_probability = 0.5,
+                     .run = FullRunCost()};
   plan.estimate.cost_model = CostModelSource{.name = "acme",
                                              .vendor = "Acme",
                                              .version = "1.2",

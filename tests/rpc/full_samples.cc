@@ -166,4 +166,15 @@ std::vector<std::string> UnsetFields(const Message& message) {
   return unset;
 }
 
+RunCost FullRunCost() {
+  return {.step_count = 10,
+          .days = 2,
+          .low_days = 1.5,
+          .high_days = 2.5,
+          .device_hours = 384,
+          .max_device_energy_kilowatt_hours = 268.8,
+          .price = 768,
+          .is_within_max_days = true};
+}
+
 }  // namespace meshwright

@@ -9,6 +9,7 @@
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
+#include "server/tuner/question/training_run.h"
 
 namespace meshwright {
 
@@ -18,6 +19,7 @@ ModelSpec FullModel();
 WorkloadRequest FullWorkload();
 ClusterRequest FullCluster();
 ParallelPlan FullPlan();
+RunCost FullRunCost();
 
 // Returns the fields that are not set in the message and in all messages inside it.
 std::vector<std::string> UnsetFields(const google::protobuf::Message& message);

@@ -105,10 +105,11 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         context_.pool, "Sweep", *request,
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
+          ASSIGN_OR_RETURN(const SweepRange range,
+                           FromWire(*request, asked.limited.request, context_.knowledge));
           ASSIGN_OR_RETURN(
               const meshwright::Sweep sweep,
-              RunSweep(asked.limited.request, NodeCounts(*request, asked.limited.request),
-                       FreeMemoryRatios(*request), context_.knowledge, asked.control));
+              RunSweep(asked.limited.request, range, context_.knowledge, asked.control));
           *response = ToWire(sweep);
           return absl::OkStatus();
         });

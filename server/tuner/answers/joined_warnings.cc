@@ -4,8 +4,23 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace meshwright {
+namespace {
+
+constexpr std::size_t kMaxNames = 4;
+
+// Lists a few names, and counts the others.
+std::string Listed(std::vector<std::string> names) {
+  const std::size_t count = names.size();
+  if (count <= kMaxNames) return fmt::format("{}", fmt::join(names, ", "));
+  names.resize(kMaxNames - 1);
+  return fmt::format("{} and {} others", fmt::join(names, ", "), count - names.size());
+}
+
+}  // namespace
 
 std::vector<std::string> JoinedWarnings(const std::vector<NamedWarnings>& questions) {
   std::vector<std::string> seen;
@@ -21,7 +36,7 @@ std::vector<std::string> JoinedWarnings(const std::vector<NamedWarnings>& questi
       }
       const bool is_of_all = names.size() == questions.size();
       joined.push_back(is_of_all ? warning
-                                 : fmt::format("with {}: {}", fmt::join(names, ", "), warning));
+                                 : fmt::format("with {}: {}", Listed(std::move(names)), warning));
     }
   }
   return joined;

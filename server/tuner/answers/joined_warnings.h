@@ -13,7 +13,7 @@ struct NamedWarnings {
 
 // Returns each warning once, in the order of the questions. A warning that all of them give is
 // unchanged; another is preceded by the names of those that give it ("with 8 devices, 16 devices:
-// ...").
+// ..."), of which at most four are listed.
 std::vector<std::string> JoinedWarnings(const std::vector<NamedWarnings>& questions);
 
 }  // namespace meshwright

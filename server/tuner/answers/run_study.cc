@@ -33,6 +33,7 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/resolved_study.h"
+#include "server/tuner/question/run_cost.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/baseline.h"
 #include "server/tuner/search/exhaustive.h"
@@ -234,6 +235,7 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
     AddParetoFront(question, options, control, asked.fallback, result);
   }
   AddExports(problem, result);
+  AddRunCosts(request.run, problem, result);
   return result;
 }
 

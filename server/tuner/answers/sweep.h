@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
@@ -17,32 +20,62 @@ namespace meshwright {
 // those that fit with the request's least probability if there are any. `tune` may choose another
 // one that cannot be told apart from it.
 struct SweepPoint {
+  int cluster_index = 0;  // 0: the question's own, 1: the first of the others
+  std::string cluster_name = {};
+  std::string chip = {};  // id
   int device_count = 0;
   double free_memory_ratio = 0;
   std::optional<RankedPlan> best = {};  // absent: none fits
+  // The plan to launch (docs/choice.md), which may be another one. Only at points without free
+  // memory, if the question states a run or there are several clusters, by the built-in model.
+  std::optional<RankedPlan> launch = {};
   // Devices x step time / tokens of a step. Multiplied by the price of a device-second it is the
   // cost of a token.
   double device_seconds_per_token = 0;
-  // True if no other point is at least as good in step time, device count and free memory, and
-  // better in one of them.
+  // True if no other point of its cluster is at least as good in step time, device count and free
+  // memory, and better in one of them.
   bool is_on_front = false;
 };
 
-struct Sweep {
-  std::vector<SweepPoint> points = {};  // ordered by device count, then free memory
-  std::vector<AppliedDefault> applied_defaults = {};
-  std::vector<std::string> warnings = {};
+// A cluster, and the numbers of its nodes that a sweep asks about. They replace the pool's own.
+struct SweptCluster {
+  ClusterRequest cluster = {};
+  std::vector<int> node_counts = {};
 };
 
-// Answers every pair of the two lists by a search of its own, with the history for its own size. By
-// the built-in model the result is the exact Pareto front of step time, device count and free
-// memory at these points. If the request names a vendor's model, all points are by that model, and
-// exact for those searches that ended (the warnings name the others). If the model cannot be asked
-// about one of the points and the request allows a fallback, all points are by the built-in model
-// and marked. `node_counts` replaces the pool's; `free_memory_ratios` are in [0, 1). Returns
-// INVALID_ARGUMENT with what is wrong.
-absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<int>& node_counts,
-                               const std::vector<double>& free_memory_ratios,
+// What a sweep varies. The first cluster is the question's own.
+struct SweepRange {
+  std::vector<SweptCluster> clusters = {};
+  std::vector<double> free_memory_ratios = {0};  // in [0, 1)
+};
+
+// Returns the sizes to try for the smallest share of a cluster: 1, 2, 3, 4, 6, 8, 12 ... nodes, up
+// to all of them.
+std::vector<int> SharesOf(int node_count);
+
+// Returns the range of a question's own cluster.
+SweepRange OwnRange(const StudyRequest& request, std::vector<int> node_counts,
+                    std::vector<double> free_memory_ratios);
+
+struct Sweep {
+  std::vector<SweepPoint> points = {};  // ordered by cluster, device count and free memory
+  std::vector<AppliedDefault> applied_defaults = {};
+  std::vector<std::string> warnings = {};
+  // If the question's run has max_days: the point to take, of those on which the run ends in time.
+  // It has the least price if all of them have one, else the fewest devices. Absent if there is
+  // none. `reason` says why, in a sentence.
+  std::optional<std::size_t> recommended = {};
+  std::string reason = {};
+};
+
+// Answers every cluster, number of nodes and free memory by a search of its own, with the history
+// for its own size. By the built-in model the result is the exact Pareto front of step time, device
+// count and free memory at these points. If the request names a vendor's model, all points are by
+// that model, and exact for those searches that ended (the warnings name the others). If the model
+// cannot be asked about one of the points and the request allows a fallback, all points are by the
+// built-in model and marked. Returns INVALID_ARGUMENT with what is wrong; fields of the other
+// clusters start with "clusters[0]".
+absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const SweepRange& range,
                                const Knowledge& knowledge, const StudyControl& control);
 
 }  // namespace meshwright

@@ -320,12 +320,8 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
   if (pool.chip.empty()) return;  // reported by Validate
   const auto entry = knowledge.chips.Find(pool.chip);
   if (!entry.ok()) {
-    // The catalogue's message names the field too: "chip = H100; names several chips: ...".
-    constexpr std::string_view kField = "chip = ";
-    std::string description(entry.status().message());
-    if (description.starts_with(kField)) description.erase(0, kField.size());
     violations.push_back(
-        {.field = fmt::format("{}.chip", path), .description = std::move(description)});
+        {.field = fmt::format("{}.chip", path), .description = ChipMistake(entry.status())});
     return;
   }
   const std::optional<StatedPrecision> stated = PrecisionOf(question.workload);
@@ -386,6 +382,13 @@ std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& p
 }
 
 }  // namespace
+
+std::string ChipMistake(const absl::Status& unknown) {
+  constexpr std::string_view kField = "chip = ";
+  std::string description(unknown.message());
+  if (description.starts_with(kField)) description.erase(0, kField.size());
+  return description;
+}
 
 std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge) {
   std::vector<FieldViolation> violations = Validate(question.model, "model");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,10 @@ struct Problem {
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };
+
+// Returns what is wrong with the name of a chip that the catalogue did not find. Its message names
+// the field too: "chip = H100; names several chips: ...".
+std::string ChipMistake(const absl::Status& unknown);
 
 // Returns everything that is wrong with a question, including unknown chips. Paths start with
 // "model", "workload" and "cluster".

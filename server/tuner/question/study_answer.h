@@ -15,6 +15,7 @@
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload_settings.h"
 #include "server/tuner/question/launch_config.h"
+#include "server/tuner/question/training_run.h"
 #include "server/tuner/question/trial.h"
 
 namespace meshwright {
@@ -40,6 +41,7 @@ struct RankedPlan {
   std::vector<FieldRange> like_ranges = {};
   // The probability that it is the fastest of the plans of the answer, if all of them run.
   std::optional<double> fastest_probability = {};
+  std::optional<RunCost> run = {};  // absent if the question states no run
 };
 
 enum class StopCause { kFinished, kDeadline, kCancelled, kEvaluationLimit };

@@ -13,6 +13,7 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_run.h"
+#include "server/tuner/question/training_run.h"
 #include "server/tuner/question/trial.h"
 
 namespace meshwright {
@@ -86,6 +87,7 @@ struct StudyRequest {
   // Warnings about the history and the model's file; they join the answer's warnings.
   std::vector<std::string> warnings = {};
   std::optional<CostModelRequest> cost_model = {};  // absent: the built-in model
+  std::optional<TrainingRun> run = {};              // every plan says what it costs
 };
 
 struct EvaluateRequest {

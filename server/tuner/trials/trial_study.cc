@@ -27,6 +27,7 @@
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_run.h"
+#include "server/tuner/question/run_cost.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -320,6 +321,7 @@ class TrialStudy {
     if (result_.plans.empty()) return;
     if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
     AddExports(problem_, result_);
+    AddRunCosts(request_.run, problem_, result_);
   }
 
   // Ranks the baseline by what is known of it after the trials, even if it is not a candidate. It

@@ -144,8 +144,9 @@ TEST(ExplainTest, NothingFits) {
 // Comparisons of best plans refuse strategies without proof.
 TEST(ExplainTest, OtherStrategiesAreRefused) {
   const StudyRequest request = {.question = TinyQuestion(), .strategy = "random"};
-  for (const absl::Status& status : {Explain(request, Known(), {}).status(),
-                                     RunSweep(request, {1}, {0}, Known(), {}).status()}) {
+  for (const absl::Status& status :
+       {Explain(request, Known(), {}).status(),
+        RunSweep(request, OwnRange(request, {1}, {0}), Known(), {}).status()}) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("strategy = random; "));
   }
@@ -153,7 +154,7 @@ TEST(ExplainTest, OtherStrategiesAreRefused) {
 
 TEST(SweepTest, PointsAreTunesAnswers) {
   const StudyRequest request = {.question = TinyQuestion()};
-  const Sweep sweep = RunSweep(request, {1, 2}, {0, 0.9}, Known(), {}).value();
+  const Sweep sweep = RunSweep(request, OwnRange(request, {1, 2}, {0, 0.9}), Known(), {}).value();
   ASSERT_EQ(sweep.points.size(), 4u);
   for (const SweepPoint& point : sweep.points) {
     StudyRequest own = request;
@@ -176,19 +177,23 @@ TEST(SweepTest, PointsAreTunesAnswers) {
 // A point does not show a plan that barely fits while another one is sure to.
 TEST(SweepTest, PointsFitSurely) {
   StudyRequest request = TightRequest();
-  const SweepPoint sure = RunSweep(request, {2}, {0}, Known(), {})->points.front();
+  const SweepPoint sure =
+      RunSweep(request, OwnRange(request, {2}, {0}), Known(), {})->points.front();
   EXPECT_GE(sure.best.value().estimate.fit_probability, 0.95);
   request.choice.min_fit_probability = 0;
-  const SweepPoint fastest = RunSweep(request, {2}, {0}, Known(), {})->points.front();
+  const SweepPoint fastest =
+      RunSweep(request, OwnRange(request, {2}, {0}), Known(), {})->points.front();
   EXPECT_LT(fastest.best.value().estimate.fit_probability, 0.95);
   EXPECT_LT(fastest.best->estimate.step_time, sure.best->estimate.step_time);
   // If none is sure, the fastest of all is shown; if none fits, offload is opened.
   request.choice.min_fit_probability = kMaxFitProbability;
   request.question.cluster.pools.front().memory_capacity = GiB(11);
-  EXPECT_LT(RunSweep(request, {2}, {0}, Known(), {})->points.front().best->estimate.fit_probability,
+  EXPECT_LT(RunSweep(request, OwnRange(request, {2}, {0}), Known(), {})
+                ->points.front()
+                .best->estimate.fit_probability,
             kMaxFitProbability);
   request.question.cluster.pools.front().memory_capacity = GiB(6);
-  const Sweep tightest = RunSweep(request, {2}, {0}, Known(), {}).value();
+  const Sweep tightest = RunSweep(request, OwnRange(request, {2}, {0}), Known(), {}).value();
   EXPECT_GT(tightest.points.front().best.value().plan.optimizer_offload_ratio, 0);
   EXPECT_THAT(tightest.warnings, testing::Contains(HasSubstr("nothing fits without offload")));
 }
@@ -203,7 +208,7 @@ TEST(SweepTest, EachPointLeansOnTheHistoryOfItsOwnSize) {
                                         .warnings = {fmt::format("drift on {} nodes", nodes)}};
                   }}};
   const StudyRequest request = {.question = TinyQuestion()};
-  const Sweep sweep = RunSweep(request, {1, 2}, {0}, Known(), control).value();
+  const Sweep sweep = RunSweep(request, OwnRange(request, {1, 2}, {0}), Known(), control).value();
   ASSERT_EQ(sweep.points.size(), 2u);
   for (const SweepPoint& point : sweep.points) {
     StudyRequest own = request;
@@ -220,7 +225,10 @@ TEST(SweepTest, EachPointLeansOnTheHistoryOfItsOwnSize) {
 
 // A point is off the front if another is at least as good in all three and better in one.
 TEST(SweepTest, Front) {
-  const Sweep sweep = RunSweep({.question = TinyQuestion()}, {1, 2}, {0, 0.5}, Known(), {}).value();
+  const Sweep sweep =
+      RunSweep({.question = TinyQuestion()},
+               OwnRange(StudyRequest{.question = TinyQuestion()}, {1, 2}, {0, 0.5}), Known(), {})
+          .value();
   for (const SweepPoint& point : sweep.points) {
     bool is_beaten = false;
     for (const SweepPoint& other : sweep.points) {
@@ -242,13 +250,15 @@ TEST(SweepTest, Front) {
 TEST(SweepTest, TakesNoBaseline) {
   const StudyRequest request = {.question = TinyQuestion(),
                                 .baseline = PlanRequest{.data_parallel = 4}};
-  const auto sweep = RunSweep(request, {1, 2}, {0}, Known(), {});
+  const auto sweep = RunSweep(request, OwnRange(request, {1, 2}, {0}), Known(), {});
   ASSERT_TRUE(sweep.ok()) << sweep.status();
   EXPECT_EQ(sweep->points.size(), 2u);
 }
 
 TEST(SweepTest, MistakesAreNamed) {
-  const auto sweep = RunSweep({.question = TinyQuestion()}, {0, 2}, {0, 1}, Known(), {});
+  const auto sweep =
+      RunSweep({.question = TinyQuestion()},
+               OwnRange(StudyRequest{.question = TinyQuestion()}, {0, 2}, {0, 1}), Known(), {});
   const std::vector<FieldViolation> violations = FieldViolations(sweep.status());
   ASSERT_EQ(violations.size(), 2u);
   EXPECT_EQ(violations[0].field, "node_counts[0]");

@@ -76,7 +76,8 @@ TEST(ModelSweepTest, EachPointOpensTheModelForItsMemory) {
     opened.push_back(problem.cluster.pools.front().memory_capacity);
     return open(name, problem, cancel);
   };
-  ASSERT_TRUE(RunSweep(Tight("fake"), {1}, {0, 0.25}, Known(), control).ok());
+  ASSERT_TRUE(
+      RunSweep(Tight("fake"), OwnRange(Tight("fake"), {1}, {0, 0.25}), Known(), control).ok());
   EXPECT_THAT(opened, ElementsAre(GiB(3), GiB(2.25)));
 }
 
@@ -126,8 +127,10 @@ TEST(ModelFrontTest, FallbackMarksEveryPoint) {
 TEST(ModelSweepTest, AModelThatAgreesGivesTheBuiltInPoints) {
   // A vendor's model takes every plan that fits.
   const StudyRequest question = {.question = TightQuestion(), .choice = kModelOrder};
-  const Sweep own = RunSweep(question, {1, 2}, kLevels, Known(), {}).value();
-  const Sweep asked = RunSweep(Tight("fake"), {1, 2}, kLevels, Known(), With(AsBuiltIn)).value();
+  const Sweep own = RunSweep(question, OwnRange(question, {1, 2}, kLevels), Known(), {}).value();
+  const Sweep asked =
+      RunSweep(Tight("fake"), OwnRange(Tight("fake"), {1, 2}, kLevels), Known(), With(AsBuiltIn))
+          .value();
   ASSERT_EQ(asked.points.size(), own.points.size());
   ASSERT_TRUE(own.points.front().best.has_value());
   for (std::size_t i = 0; i < own.points.size(); ++i) {
@@ -145,7 +148,8 @@ TEST(ModelSweepTest, PointsAreRankedByTheModelsTimes) {
     return PlanFigures{.verdict = PlanVerdict::kOk,
                        .step_time = Seconds(plan.tensor_parallel == 2 ? 50 : 100)};
   };
-  const Sweep sweep = RunSweep(Asking("fake"), {1}, {0}, Known(), With(judge)).value();
+  const Sweep sweep =
+      RunSweep(Asking("fake"), OwnRange(Asking("fake"), {1}, {0}), Known(), With(judge)).value();
   ASSERT_TRUE(sweep.points.front().best.has_value());
   EXPECT_EQ(sweep.points.front().best->plan.tensor_parallel, 2);
   // 4 devices, 16 x 1,024 tokens a step.
@@ -160,8 +164,13 @@ TEST(ModelSweepTest, FallsBackAsAWhole) {
                                                       const std::stop_token& cancel) {
     return open(++opened == 1 ? name : "broken", problem, cancel);
   };
-  const Sweep own = RunSweep({.question = TightQuestion()}, {1, 2}, {0}, Known(), {}).value();
-  const Sweep asked = RunSweep(Tight("fake", true), {1, 2}, {0}, Known(), control).value();
+  const Sweep own =
+      RunSweep({.question = TightQuestion()},
+               OwnRange(StudyRequest{.question = TightQuestion()}, {1, 2}, {0}), Known(), {})
+          .value();
+  const Sweep asked =
+      RunSweep(Tight("fake", true), OwnRange(Tight("fake", true), {1, 2}, {0}), Known(), control)
+          .value();
   ASSERT_EQ(asked.points.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     const Estimate& estimate = asked.points[i].best->estimate;
@@ -172,17 +181,20 @@ TEST(ModelSweepTest, FallsBackAsAWhole) {
   }
   EXPECT_THAT(asked.warnings, Contains(HasSubstr("all points are the built-in model's")));
   opened = 0;
-  const absl::Status refused = RunSweep(Tight("fake"), {1, 2}, {0}, Known(), control).status();
+  const absl::Status refused =
+      RunSweep(Tight("fake"), OwnRange(Tight("fake"), {1, 2}, {0}), Known(), control).status();
   EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("8 devices at 0 % of the memory free: "));
 }
 
 TEST(ModelSweepTest, AModelThatFailsOnTheWayEndsIt) {
   const absl::Status status =
-      RunSweep(Asking("fake"), {1}, {0}, Known(), With(AsBuiltIn, 2)).status();
+      RunSweep(Asking("fake"), OwnRange(Asking("fake"), {1}, {0}), Known(), With(AsBuiltIn, 2))
+          .status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  const Sweep built_in =
-      RunSweep(Asking("fake", true), {1}, {0}, Known(), With(AsBuiltIn, 2)).value();
+  const Sweep built_in = RunSweep(Asking("fake", true), OwnRange(Asking("fake", true), {1}, {0}),
+                                  Known(), With(AsBuiltIn, 2))
+                             .value();
   EXPECT_TRUE(built_in.points.front().best->estimate.cost_model->is_fallback);
 }
 
@@ -215,7 +227,8 @@ TEST(ModelSweepTest, APointTakesOverTheFasterPlanOfOneThatLeavesMore) {
   };
   StudyRequest limited = Tight("fake");
   limited.evaluation_limit = 20;
-  const Sweep sweep = RunSweep(limited, {1}, {0, 0.1, 0.2, 0.3}, Known(), With(judge)).value();
+  const Sweep sweep =
+      RunSweep(limited, OwnRange(limited, {1}, {0, 0.1, 0.2, 0.3}), Known(), With(judge)).value();
   ASSERT_EQ(sweep.points.size(), 4U);
   for (std::size_t i = 1; i < sweep.points.size(); ++i) {
     ASSERT_TRUE(sweep.points[i].best.has_value());
@@ -251,18 +264,21 @@ TEST(ModelSweepTest, APointThatDoesNotFitByTheModelIsNoFailure) {
   const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
     return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory, .reason = "too large"};
   };
-  const Sweep sweep = RunSweep(Asking("fake"), {1}, {0}, Known(), With(judge)).value();
+  const Sweep sweep =
+      RunSweep(Asking("fake"), OwnRange(Asking("fake"), {1}, {0}), Known(), With(judge)).value();
   EXPECT_FALSE(sweep.points.front().best.has_value());
   EXPECT_THAT(sweep.warnings, Contains(HasSubstr("too large")));
   StudyRequest limited = Asking("fake");
   limited.evaluation_limit = 5;
-  EXPECT_EQ(Reason(RunSweep(limited, {1}, {0}, Known(), With(judge)).status()), "EVALUATION_LIMIT");
+  EXPECT_EQ(Reason(RunSweep(limited, OwnRange(limited, {1}, {0}), Known(), With(judge)).status()),
+            "EVALUATION_LIMIT");
 }
 
 TEST(ModelSweepTest, PointsThatAreNotProvenAreNamed) {
   StudyRequest limited = Asking("fake");
   limited.evaluation_limit = 20;
-  const Sweep sweep = RunSweep(limited, {1}, {0}, Known(), With(AsBuiltIn)).value();
+  const Sweep sweep =
+      RunSweep(limited, OwnRange(limited, {1}, {0}), Known(), With(AsBuiltIn)).value();
   EXPECT_TRUE(sweep.points.front().best.has_value());
   EXPECT_THAT(sweep.warnings, Contains(HasSubstr("the best of the 20 plans that it estimated, "
                                                  "not proven best")));
@@ -272,11 +288,15 @@ TEST(ModelSweepTest, APointWithoutAnEstimateIsNamed) {
   const auto unsupported = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
     return PlanFigures{.verdict = PlanVerdict::kUnsupported, .reason = "no such chip"};
   };
-  const absl::Status none = RunSweep(Asking("fake"), {1}, {0}, Known(), With(unsupported)).status();
+  const absl::Status none =
+      RunSweep(Asking("fake"), OwnRange(Asking("fake"), {1}, {0}), Known(), With(unsupported))
+          .status();
   EXPECT_EQ(Reason(none), "COST_MODEL_NO_ESTIMATE");
   EXPECT_THAT(std::string(none.message()), HasSubstr("4 devices at 0 % of the memory free"));
   EXPECT_THAT(std::string(none.message()), HasSubstr("no such chip"));
-  EXPECT_EQ(Reason(RunSweep(Asking("fake"), {1}, {0}, Known(), {}).status()), "NO_COST_MODELS");
+  EXPECT_EQ(
+      Reason(RunSweep(Asking("fake"), OwnRange(Asking("fake"), {1}, {0}), Known(), {}).status()),
+      "NO_COST_MODELS");
 }
 
 // The answer names the plans that the model left out.
@@ -287,7 +307,8 @@ TEST(ModelSweepTest, WarnsOfPlansWithoutAnEstimate) {
     }
     return AsBuiltIn(plan, built_in);
   };
-  const Sweep sweep = RunSweep(Asking("fake"), {1, 2}, {0}, Known(), With(judge)).value();
+  const Sweep sweep =
+      RunSweep(Asking("fake"), OwnRange(Asking("fake"), {1, 2}, {0}), Known(), With(judge)).value();
   EXPECT_THAT(sweep.warnings, Contains(HasSubstr("not supported by it; the first: no data")));
 }
 

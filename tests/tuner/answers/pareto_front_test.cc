@@ -47,7 +47,7 @@ TEST(ParetoFrontTest, HoldsTheFastestPlanOfEachLevel) {
   const std::vector<ParetoPoint> front = Result(request).pareto_front;
   ASSERT_GE(front.size(), 2U);
   const std::vector<double> levels(std::begin(kFreeMemoryLevels), std::end(kFreeMemoryLevels));
-  const Sweep sweep = RunSweep(request, {1}, levels, Known(), {}).value();
+  const Sweep sweep = RunSweep(request, OwnRange(request, {1}, levels), Known(), {}).value();
   std::size_t at = 0;
   for (const SweepPoint& point : sweep.points) {
     if (!point.best.has_value()) continue;
