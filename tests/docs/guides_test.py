@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import pages
@@ -41,9 +42,11 @@ class GuidesTest(unittest.TestCase):
                        "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
         # A server that a guide starts ends with its shell.
         script = "\n".join(["set -e", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT", *commands_of(page)])
+        start = time.monotonic()
         done = subprocess.run(["bash", "-x", "-c", script], cwd=folder, text=True, capture_output=True, env=environment,
                               timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
+        print(f"{page.stem}: {time.monotonic() - start:.0f} s")
 
     def test_each_guide_has_commands(self):
         self.assertGreaterEqual(len(GUIDES), 6)
