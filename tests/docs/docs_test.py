@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -192,6 +193,23 @@ class CommandsTest(unittest.TestCase):
                  for page in [*SOURCE.glob("*.md"), *sorted((SOURCE / "docs").rglob("*.md"))]
                  for mistake in shown_commands.mistakes_of(SOURCE, page, self.programs)]
         self.assertEqual(found, [])
+
+
+@unittest.skipIf(PROGRAM is None, "needs the program")
+class AnswerTest(unittest.TestCase):
+    def test_the_readme_shows_the_answer(self):
+        example = SOURCE / "examples" / "llama2-70b"
+        files = [word for part in ("model", "workload", "cluster")
+                 for word in (f"--{part}", example / ("config.json" if part == "model" else f"{part}.json"))]
+        answer = subprocess.run([PROGRAM, "tune", "--no-record", *files], check=True, text=True, capture_output=True,
+                                env={**os.environ, "COLUMNS": "100"}).stdout
+        lines = (SOURCE / "README.md").read_text().splitlines()
+        first = lines.index("    " + answer.splitlines()[0])
+        shown = lines[first:lines.index("", first)]
+        self.assertGreater(len(shown), 12)
+        for line in shown:
+            if line.strip() != "...":
+                self.assertIn(line[4:] + "\n", answer)
 
 
 class ReferenceTest(unittest.TestCase):
