@@ -1,4 +1,5 @@
 // The Recorder's call that exports measurements.
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -55,11 +56,13 @@ class Exporter {
 }  // namespace
 
 absl::Status Recorder::Export(const MeasurementFilter& filter, const LineSink& sink) const {
-  // Measurements are only ever added, so a limit on their number makes the pages a snapshot.
+  // Measurements and retractions are only ever added, so a limit on their number makes the pages a
+  // snapshot. A limit that the filter states is of measurements: their marks are exported as they
+  // are now.
   MeasurementFilter until = filter;
-  if (!until.up_to_sequence.has_value()) {
-    ASSIGN_OR_RETURN(until.up_to_sequence, LastMeasurementSequence());
-  }
+  ASSIGN_OR_RETURN(const std::int64_t last, LastMeasurementSequence());
+  until.up_to_sequence = filter.up_to_sequence.value_or(last);
+  until.retracted_up_to = filter.retracted_up_to.value_or(last);
   Exporter exporter(*this, sink);
   RETURN_IF_ERROR(exporter.Write(TransferHeader{.version = kTransferVersion}));
   std::string token;

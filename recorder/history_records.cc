@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
@@ -29,7 +30,6 @@ namespace {
 // Checks that the id can be shown on a terminal, and that no text is too long.
 absl::Status CheckTexts(const MeasurementRecord& measurement) {
   constexpr std::size_t kLongestId = 100;
-  constexpr std::size_t kLongestText = 4000;
   const auto is_of_id = [](char c) { return c >= ' ' && c <= '~'; };
   std::string id = measurement.id;
   if (id.empty() || id.size() > kLongestId || !std::ranges::all_of(id, is_of_id)) {
@@ -38,9 +38,9 @@ absl::Status CheckTexts(const MeasurementRecord& measurement) {
     return absl::InvalidArgumentError(fmt::format(
         "measurement id = '{}'; must be 1 to {} printable characters of ASCII", id, kLongestId));
   }
-  if (std::max(measurement.job_name.size(), measurement.note.size()) > kLongestText) {
-    return absl::InvalidArgumentError(
-        fmt::format("measurement '{}': job_name or note has more than {} bytes", id, kLongestText));
+  if (std::max(measurement.job_name.size(), measurement.note.size()) > kMaxMeasurementText) {
+    return absl::InvalidArgumentError(fmt::format(
+        "measurement '{}': job_name or note has more than {} bytes", id, kMaxMeasurementText));
   }
   return absl::OkStatus();
 }
@@ -85,12 +85,32 @@ absl::Status CheckMeasured(const MeasurementRecord& measurement) {
   return refuse("peak_memory_bytes", PeakMemoryMistake(*measurement.peak_memory));
 }
 
+absl::Status CheckRetraction(const MeasurementRecord& measurement) {
+  if (!measurement.retraction.has_value()) return absl::OkStatus();
+  const auto mistake = RetractionReasonMistake(measurement.retraction->reason);
+  if (!mistake.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("measurement '{}': reason of its retraction = {}", measurement.id, *mistake));
+}
+
 }  // namespace
+
+std::optional<std::string> RetractionReasonMistake(std::string_view reason) {
+  if (reason.find_first_not_of(' ') == std::string_view::npos) {
+    return fmt::format("\"{}\"; must say why, in 1 to {} bytes", reason.substr(0, 1),
+                       kMaxMeasurementText);
+  }
+  if (reason.size() > kMaxMeasurementText) {
+    return fmt::format("{} bytes; must be at most {}", reason.size(), kMaxMeasurementText);
+  }
+  return TextMistake(reason, TextLayout::kOneLine);
+}
 
 absl::Status Validate(const MeasurementRecord& measurement) {
   RETURN_IF_ERROR(CheckTexts(measurement));
   RETURN_IF_ERROR(CheckFigures(measurement));
   RETURN_IF_ERROR(CheckMeasured(measurement));
+  RETURN_IF_ERROR(CheckRetraction(measurement));
   const bool has_time = measurement.step_time.has_value() && *measurement.step_time > Seconds(0);
   if (measurement.outcome == Outcome::kOk && !has_time) {
     return absl::InvalidArgumentError(fmt::format(

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,8 +14,9 @@
 namespace meshwright {
 
 // Measurements and what was learnt from them (docs/store/records.md). Measurements are numbered,
-// never changed and never deleted; everything that is learnt is a function of the measurements up
-// to a number. Times are Unix milliseconds, UTC. The caller computes digests and fingerprints.
+// never changed and never deleted; a wrong one is marked by a retraction. Everything that is learnt
+// is a function of the measurements and retractions up to a number. Times are Unix milliseconds,
+// UTC. The caller computes digests and fingerprints.
 
 // The source of a measurement. kReplay is a table of measurements that stands in for a cluster;
 // kImport is a row that came without such a source.
@@ -48,6 +51,22 @@ struct ExpectedFigures {
   bool operator==(const ExpectedFigures&) const = default;
 };
 
+// A measurement that was marked as wrong. Its sequence is drawn from the numbers of measurements,
+// so that a number says which measurements and retractions were there.
+struct Retraction {
+  std::int64_t sequence = 0;  // the recorder assigns it
+  std::int64_t time_ms = 0;
+  std::string reason = {};
+  bool operator==(const Retraction&) const = default;
+};
+
+// The most bytes of the name of a job, a note and the reason of a retraction.
+inline constexpr std::size_t kMaxMeasurementText = 4000;
+
+// Returns a description of the mistake in the reason of a retraction, for a FieldViolation, or
+// nullopt if there is none.
+std::optional<std::string> RetractionReasonMistake(std::string_view reason);
+
 struct MeasurementRecord {
   std::int64_t sequence = 0;  // 1, 2, ... in the order of storing; the recorder assigns it
   std::string id = {};        // unique in every store, so that imports recognize it
@@ -67,11 +86,12 @@ struct MeasurementRecord {
   std::string request_hash = {};
   std::string job_name = {};
   std::string note = {};
+  std::optional<Retraction> retraction = {};  // absent: the measurement counts
   bool operator==(const MeasurementRecord&) const = default;
 };
 
 // Returns INVALID_ARGUMENT if the id or a text is too long or cannot be shown, if a figure is not
-// positive, or if a run that ended well has no step time.
+// positive, if a run that ended well has no step time, or if a retraction has no proper reason.
 absl::Status Validate(const MeasurementRecord& measurement);
 
 struct InsertedMeasurement {
@@ -99,6 +119,9 @@ struct MeasurementFilter {
   std::optional<Outcome> outcome = {};
   std::optional<std::int64_t> up_to_sequence = {};  // inclusive
   bool has_interval = false;                        // true: only those with an expected interval
+  std::optional<bool> is_retracted = {};            // true: only marked ones; false: only others
+  // Retractions after this sequence are not seen: their measurements count and have no mark.
+  std::optional<std::int64_t> retracted_up_to = {};
 };
 
 struct MeasurementPage {

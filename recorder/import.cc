@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -97,6 +98,12 @@ class LineReader {
     return absl::OkStatus();
   }
 
+  absl::Status CheckTime(std::string_view id, std::string_view member, std::int64_t time_ms) const {
+    if (time_ms <= options_.latest_time_ms.value_or(time_ms)) return absl::OkStatus();
+    return Damaged(fmt::format("measurement '{}': {} = {}; limit {}, the time of the import", id,
+                               member, time_ms, *options_.latest_time_ms));
+  }
+
   absl::Status TakeOne(MeasurementRecord& measurement, ImportGroup& group) const {
     const auto question = questions_.find(measurement.question.digest);
     if (question == questions_.end()) {
@@ -104,9 +111,10 @@ class LineReader {
                                  measurement.question.digest));
     }
     measurement.question = question->second;
-    if (measurement.time_ms > options_.latest_time_ms.value_or(measurement.time_ms)) {
-      return Damaged(fmt::format("measurement '{}': time_ms = {}; limit {}, the time of the import",
-                                 measurement.id, measurement.time_ms, *options_.latest_time_ms));
+    RETURN_IF_ERROR(CheckTime(measurement.id, "time_ms", measurement.time_ms));
+    if (measurement.retraction.has_value()) {
+      RETURN_IF_ERROR(
+          CheckTime(measurement.id, "retraction_time_ms", measurement.retraction->time_ms));
     }
     const absl::Status valid = Validate(measurement);
     if (!valid.ok()) return Damaged(std::string(valid.message()));
@@ -145,6 +153,12 @@ absl::Status Conflict(const MeasurementRecord& ours, const MeasurementRecord& th
       "IMPORT_CONFLICT");
 }
 
+// Returns true if the import has a retraction of a measurement that is not retracted here.
+bool IsNewlyRetracted(const std::optional<MeasurementRecord>& ours,
+                      const MeasurementRecord& theirs) {
+  return theirs.retraction.has_value() && !(ours.has_value() && ours->retraction.has_value());
+}
+
 // Counts what an import would do.
 class Checker {
  public:
@@ -176,7 +190,7 @@ class Checker {
     if (is_first && !ours.has_value()) {
       ++counts_.imported;
     } else if (is_first ? Differences(*ours, theirs).empty() : earlier->second == line_hash) {
-      ++counts_.skipped;
+      ++(is_first && IsNewlyRetracted(ours, theirs) ? counts_.imported : counts_.skipped);
     } else if (options_.policy == ConflictPolicy::kKeep) {
       ++counts_.kept;
     } else if (conflict_.ok()) {
@@ -234,7 +248,8 @@ absl::Status StoreAll(const LineSource& lines, const ImportOptions& options,
   });
 }
 
-// Stores the measurements that the store does not have, within the caller's transaction.
+// Stores the measurements and retractions that the store does not have, within the caller's
+// transaction.
 absl::StatusOr<ImportCounts> InsertNew(sqlite3* connection,
                                        std::span<const MeasurementRecord> measurements,
                                        ConflictPolicy policy) {
@@ -243,11 +258,14 @@ absl::StatusOr<ImportCounts> InsertNew(sqlite3* connection,
   ImportCounts counts;
   for (const MeasurementRecord& measurement : measurements) {
     ASSIGN_OR_RETURN(const auto ours, finder.Find(measurement.id));
-    if (!ours.has_value()) {
-      RETURN_IF_ERROR(writer.Insert(measurement).status());
-      ++counts.imported;
-    } else if (Differences(*ours, measurement).empty()) {
-      ++counts.skipped;
+    const bool is_new = !ours.has_value();
+    if (is_new) RETURN_IF_ERROR(writer.Insert(measurement).status());
+    if (is_new || Differences(*ours, measurement).empty()) {
+      const bool is_retracted = IsNewlyRetracted(ours, measurement);
+      if (is_retracted) {
+        RETURN_IF_ERROR(InsertRetraction(connection, measurement.id, *measurement.retraction));
+      }
+      ++(is_new || is_retracted ? counts.imported : counts.skipped);
     } else if (policy == ConflictPolicy::kKeep) {
       ++counts.kept;
     } else {

@@ -25,19 +25,29 @@ namespace {
 
 // The columns in the order in which ReadMeasurementRow reads them.
 constexpr char kMeasurementColumns[] =
-    "sequence, measurements.id, source, study_id, plan_key, plan_digest, plan, outcome, "
-    "step_time_seconds, peak_memory_bytes, expected_step_time_seconds, expected_low_seconds, "
-    "expected_high_seconds, expected_peak_memory_bytes, calibration_id, device_seconds, time_ms, "
-    "request_id, request_hash, job_name, note, digest, questions.model_name, cluster_name, "
-    "questions.chip, questions.framework, framework_version, device_count, "
-    "questions.job_fingerprint, hardware_fingerprint, software_fingerprint, chip_fingerprint";
+    "measurements.sequence, measurements.id, source, study_id, plan_key, plan_digest, plan, "
+    "outcome, step_time_seconds, peak_memory_bytes, expected_step_time_seconds, "
+    "expected_low_seconds, expected_high_seconds, expected_peak_memory_bytes, calibration_id, "
+    "device_seconds, measurements.time_ms, request_id, request_hash, job_name, note, digest, "
+    "questions.model_name, cluster_name, questions.chip, questions.framework, framework_version, "
+    "device_count, questions.job_fingerprint, hardware_fingerprint, software_fingerprint, "
+    "chip_fingerprint, retractions.sequence, retractions.time_ms, retractions.reason";
 constexpr int kQuestionColumn = 21;
-constexpr int kQuestionBytesColumn = 32;
+constexpr int kRetractionColumn = 32;
+constexpr int kQuestionBytesColumn = 35;
 
-std::string Select(bool has_question, std::string_view rest) {
-  return fmt::format(
-      "SELECT {}{} FROM measurements JOIN questions ON questions.id = question_id {}",
-      kMeasurementColumns, has_question ? ", question" : "", rest);
+// The tables of the columns; a condition on retractions may follow.
+constexpr char kWithRetractions[] =
+    "measurements JOIN questions ON questions.id = question_id "
+    "LEFT JOIN retractions ON measurement_id = measurements.id";
+
+std::string Select(std::string_view from_where) {
+  return fmt::format("SELECT {} FROM {}", kMeasurementColumns, from_where);
+}
+
+std::string SelectWithQuestion(std::string_view where) {
+  return fmt::format("SELECT {}, question FROM {} WHERE {}", kMeasurementColumns, kWithRetractions,
+                     where);
 }
 
 QuestionRecord ReadQuestionColumns(const Statement& row, bool has_question) {
@@ -54,6 +64,14 @@ QuestionRecord ReadQuestionColumns(const Statement& row, bool has_question) {
           .software_fingerprint = row.Text(first + 9),
           .chip_fingerprint = row.Text(first + 10),
           .question = has_question ? row.Text(kQuestionBytesColumn) : ""};
+}
+
+std::optional<Retraction> ReadRetractionColumns(const Statement& row) {
+  const auto sequence = row.OptionalInteger(kRetractionColumn);
+  if (!sequence.has_value()) return std::nullopt;
+  return Retraction{.sequence = *sequence,
+                    .time_ms = row.Integer(kRetractionColumn + 1),
+                    .reason = row.Text(kRetractionColumn + 2)};
 }
 
 absl::StatusOr<MeasurementRecord> ReadMeasurementRow(const Statement& row, bool has_question) {
@@ -76,7 +94,8 @@ absl::StatusOr<MeasurementRecord> ReadMeasurementRow(const Statement& row, bool 
                             .request_id = row.OptionalText(17),
                             .request_hash = row.Text(18),
                             .job_name = row.Text(19),
-                            .note = row.Text(20)};
+                            .note = row.Text(20),
+                            .retraction = ReadRetractionColumns(row)};
   const std::string whose = fmt::format("measurement '{}'", read.id);
   ASSIGN_OR_RETURN(read.source, ReadWord<MeasurementSource>(row, 2, whose));
   ASSIGN_OR_RETURN(read.outcome, ReadWord<Outcome>(row, 7, whose));
@@ -102,7 +121,7 @@ class Inserter {
     ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection));
     ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection));
     ASSIGN_OR_RETURN(Statement by_request,
-                     Statement::Prepare(connection, Select(true, "WHERE request_id = ?1")));
+                     Statement::Prepare(connection, SelectWithQuestion("request_id = ?1")));
     return Inserter(std::move(writer), std::move(finder), std::move(by_request));
   }
 
@@ -180,15 +199,28 @@ std::string FilterClauses(const MeasurementFilter& filter, MeasurementOrder orde
   const bool by_number = order == MeasurementOrder::kNewest || order == MeasurementOrder::kOldest;
   std::string where;
   if (filter.up_to_sequence.has_value()) {
-    where += by_number ? " AND sequence <= ?7" : " AND +sequence <= ?7";
+    where += fmt::format(" AND {}measurements.sequence <= ?7", by_number ? "" : "+");
   }
   if (filter.has_interval) where += " AND expected_low_seconds IS NOT NULL";
+  if (filter.is_retracted == false) where += " AND retractions.sequence IS NULL";
   if (filter.sources.empty()) return where;
   std::string words;
   for (const MeasurementSource source : filter.sources) {
     words += fmt::format("{}'{}'", words.empty() ? "" : ", ", Word(source));
   }
   return fmt::format("{} AND source IN ({})", where, words);
+}
+
+// Returns the tables of a list. The few retractions lead a list of what is retracted, so that it
+// does not search through all that counts.
+std::string From(const MeasurementFilter& filter) {
+  const std::string_view seen =
+      filter.retracted_up_to.has_value() ? " AND retractions.sequence <= ?10" : "";
+  if (filter.is_retracted != true) return fmt::format("{}{} ", kWithRetractions, seen);
+  return fmt::format(
+      "retractions CROSS JOIN measurements ON measurements.id = measurement_id{} "
+      "JOIN questions ON questions.id = question_id ",
+      seen);
 }
 
 std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
@@ -210,13 +242,13 @@ std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
 std::string_view AfterKey(MeasurementOrder order) {
   switch (order) {
     case MeasurementOrder::kNewest:
-      return " AND sequence < ?8";
+      return " AND measurements.sequence < ?8";
     case MeasurementOrder::kOldest:
-      return " AND sequence > ?8";
+      return " AND measurements.sequence > ?8";
     case MeasurementOrder::kFastest:
-      return " AND (step_time_seconds, sequence) > (?9, ?8)";
+      return " AND (step_time_seconds, measurements.sequence) > (?9, ?8)";
     case MeasurementOrder::kLatest:
-      return " AND (time_ms, sequence) < (?9, ?8)";
+      return " AND (measurements.time_ms, measurements.sequence) < (?9, ?8)";
   }
   std::abort();
 }
@@ -224,13 +256,13 @@ std::string_view AfterKey(MeasurementOrder order) {
 std::string_view OrderBy(MeasurementOrder order) {
   switch (order) {
     case MeasurementOrder::kNewest:
-      return " ORDER BY sequence DESC LIMIT ?10";
+      return " ORDER BY measurements.sequence DESC LIMIT ?11";
     case MeasurementOrder::kOldest:
-      return " ORDER BY sequence LIMIT ?10";
+      return " ORDER BY measurements.sequence LIMIT ?11";
     case MeasurementOrder::kFastest:
-      return " ORDER BY step_time_seconds, sequence LIMIT ?10";
+      return " ORDER BY step_time_seconds, measurements.sequence LIMIT ?11";
     case MeasurementOrder::kLatest:
-      return " ORDER BY time_ms DESC, sequence DESC LIMIT ?10";
+      return " ORDER BY measurements.time_ms DESC, measurements.sequence DESC LIMIT ?11";
   }
   std::abort();
 }
@@ -250,6 +282,10 @@ std::string ListName(const MeasurementFilter& filter, MeasurementOrder order) {
   add(filter.up_to_sequence);
   for (const MeasurementSource source : filter.sources) name += fmt::format("/{}", Word(source));
   if (filter.has_interval) name += "/interval";
+  if (filter.is_retracted.has_value()) name += *filter.is_retracted ? "/retracted" : "/counting";
+  if (filter.retracted_up_to.has_value()) {
+    name += fmt::format("/retracted up to {}", *filter.retracted_up_to);
+  }
   return name;
 }
 
@@ -316,7 +352,7 @@ absl::StatusOr<std::int64_t> MeasurementWriter::Insert(const MeasurementRecord& 
 
 absl::StatusOr<MeasurementFinder> MeasurementFinder::Prepare(sqlite3* connection) {
   ASSIGN_OR_RETURN(Statement query,
-                   Statement::Prepare(connection, Select(true, "WHERE measurements.id = ?1")));
+                   Statement::Prepare(connection, SelectWithQuestion("measurements.id = ?1")));
   return MeasurementFinder(std::move(query));
 }
 
@@ -360,8 +396,18 @@ absl::StatusOr<std::vector<std::optional<MeasurementRecord>>> Recorder::FindMeas
   return found;
 }
 
+absl::StatusOr<std::optional<MeasurementRecord>> Recorder::FindMeasurementOfRequest(
+    std::string_view request_id) const {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection_.get(), SelectWithQuestion("request_id = ?1")));
+  RETURN_IF_ERROR(query.Bind(request_id));
+  return ReadNext(query);
+}
+
 absl::StatusOr<std::int64_t> Recorder::LastMeasurementSequence() const {
-  return QueryInteger(connection_.get(), "SELECT coalesce(max(sequence), 0) FROM measurements");
+  return QueryInteger(connection_.get(), R"sql(
+SELECT max(coalesce((SELECT max(sequence) FROM measurements), 0),
+           coalesce((SELECT max(sequence) FROM retractions), 0)))sql");
 }
 
 absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilter& filter,
@@ -369,17 +415,18 @@ absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilt
                                                            std::string_view page_token) const {
   ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
   const std::string list = ListName(filter, order);
-  std::string rest = Where(filter, order);
+  std::string rest = From(filter) + Where(filter, order);
   PageKey after;
   if (!page_token.empty()) {
     ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
     rest += AfterKey(order);
   }
   rest += OrderBy(order);
-  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), Select(false, rest)));
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), Select(rest)));
   RETURN_IF_ERROR(query.Bind(filter.job_fingerprint, filter.study_id, filter.model_name,
                              filter.chip, filter.framework, OptionalWord(filter.outcome),
-                             filter.up_to_sequence, after.number, TimeOf(after), size + 1));
+                             filter.up_to_sequence, after.number, TimeOf(after),
+                             filter.retracted_up_to, size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<MeasurementRecord>(query, size, [](const Statement& row) {
                      return ReadMeasurementRow(row, false);
                    }));

@@ -146,10 +146,10 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(
       std::string_view study_id, std::optional<int> trial_number) const;
 
-  // Stores all measurements or none, in the given order. If a request_id exists, returns the
-  // measurement that it made, provided that the request_hash is the same; otherwise
-  // INVALID_ARGUMENT with reason REQUEST_ID_REUSED. ALREADY_EXISTS with reason MEASUREMENT_EXISTS
-  // if an id is used.
+  // Stores all measurements or none, in the given order, without retractions. If a request_id
+  // exists, returns the measurement that it made, provided that the request_hash is the same;
+  // otherwise INVALID_ARGUMENT with reason REQUEST_ID_REUSED. ALREADY_EXISTS with reason
+  // MEASUREMENT_EXISTS if an id is used.
   absl::StatusOr<std::vector<InsertedMeasurement>> InsertMeasurements(
       std::span<const MeasurementRecord> measurements);
 
@@ -160,12 +160,23 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<std::vector<std::optional<MeasurementRecord>>> FindMeasurements(
       std::span<const MeasurementRecord> like) const;
 
+  // Returns the measurement that the request made, or nullopt.
+  [[nodiscard]] absl::StatusOr<std::optional<MeasurementRecord>> FindMeasurementOfRequest(
+      std::string_view request_id) const;
+
+  // Marks a measurement as wrong from the next sequence on, and returns it. Ignores the sequence of
+  // `retraction`. Repeating it with the same reason returns what is stored; another reason is
+  // ALREADY_EXISTS with reason MEASUREMENT_RETRACTED. INVALID_ARGUMENT for a bad reason. NOT_FOUND:
+  // UNKNOWN_MEASUREMENT.
+  absl::StatusOr<MeasurementRecord> RetractMeasurement(std::string_view id,
+                                                       const Retraction& retraction);
+
   [[nodiscard]] absl::StatusOr<MeasurementPage> ListMeasurements(const MeasurementFilter& filter,
                                                                  MeasurementOrder order,
                                                                  int page_size,
                                                                  std::string_view page_token) const;
 
-  // Returns 0 if there is none.
+  // Returns the sequence of the last measurement or retraction; 0 if there is none.
   [[nodiscard]] absl::StatusOr<std::int64_t> LastMeasurementSequence() const;
 
   // Returns a question. NOT_FOUND: UNKNOWN_QUESTION.
@@ -197,7 +208,7 @@ class Recorder {
 
   // Stores a part of an import (import.h), all or none. Rows that are here with the same content
   // are skipped; other content is ALREADY_EXISTS with reason IMPORT_CONFLICT, or is ignored under
-  // kKeep.
+  // kKeep. A row that is here without the retraction that it has in the import is retracted.
   absl::StatusOr<ImportCounts> InsertImported(std::span<const CalibrationRecord> calibrations,
                                               std::span<const MeasurementRecord> measurements,
                                               ConflictPolicy policy);

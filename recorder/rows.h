@@ -86,7 +86,7 @@ class MeasurementWriter {
   static absl::StatusOr<MeasurementWriter> Prepare(sqlite3* connection);
 
   // Returns the sequence. ALREADY_EXISTS with reason MEASUREMENT_EXISTS if the id exists. Ignores
-  // request_id.
+  // request_id and retraction.
   absl::StatusOr<std::int64_t> Insert(const MeasurementRecord& measurement);
 
  private:
@@ -97,6 +97,10 @@ class MeasurementWriter {
   QuestionWriter questions_;
   Statement insert_;
 };
+
+// Stores the retraction of a measurement that has none, under the next sequence.
+absl::Status InsertRetraction(sqlite3* connection, std::string_view measurement_id,
+                              const Retraction& retraction);
 
 // Finds measurements by their ids, with their questions' bytes. Its statement is prepared once.
 class MeasurementFinder {

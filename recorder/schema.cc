@@ -354,6 +354,16 @@ CREATE TABLE study_labels (
   PRIMARY KEY (study_id, key)
 ) STRICT, WITHOUT ROWID;
 )sql"},
+    // Version 10: marks of wrong measurements. A sequence is drawn from the counter of the
+    // measurements (retractions.cc).
+    {9, R"sql(
+CREATE TABLE retractions (
+  sequence INTEGER PRIMARY KEY,
+  measurement_id TEXT NOT NULL UNIQUE REFERENCES measurements (id),
+  time_ms INTEGER NOT NULL,
+  reason TEXT NOT NULL
+) STRICT;
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

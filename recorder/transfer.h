@@ -43,9 +43,9 @@ struct ImportOptions {
 };
 
 struct ImportCounts {
-  std::int64_t imported = 0;
-  std::int64_t skipped = 0;  // already in the store with the same content
-  std::int64_t kept = 0;     // already in the store with other content, which stayed
+  std::int64_t imported = 0;  // also measurements that were here and are retracted by the import
+  std::int64_t skipped = 0;   // already in the store with the same content
+  std::int64_t kept = 0;      // already in the store with other content, which stayed
 };
 
 }  // namespace meshwright

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -22,6 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFormat[] = "meshwright-history";
 constexpr char kNote[] = "note";
+constexpr char kRetractionTime[] = "retraction_time_ms";
+constexpr char kRetractionReason[] = "retraction_reason";
 
 // Describes each line's members once, for both directions.
 template <typename Record, typename Members>
@@ -77,6 +81,11 @@ void VisitMeasurement(Record& record, Members& members) {
   members.Value("time_ms", record.time_ms);
   members.Value("job_name", record.job_name);
   members.Value(kNote, record.note);
+  members.Group(record.retraction, {kRetractionTime, kRetractionReason},
+                [&members](auto& retraction) {
+                  members.Value(kRetractionTime, retraction.time_ms);
+                  members.Value(kRetractionReason, retraction.reason);
+                });
 }
 
 class Writer {
@@ -99,6 +108,12 @@ class Writer {
     if (value.has_value()) Value(name, *value);
   }
   void Binary(const char* name, const std::string& bytes) const { json_[name] = ToBase64(bytes); }
+  // Writes the members of a part that may be absent.
+  template <typename Part, typename Visit>
+  void Group(const std::optional<Part>& part, std::initializer_list<const char*> /*names*/,
+             const Visit& visit) const {
+    if (part.has_value()) visit(*part);
+  }
 
  private:
   Json& json_;
@@ -152,6 +167,13 @@ class Reader {
     std::optional<std::string> read = FromBase64(text);
     if (!read.has_value()) errors_.push_back(fmt::format("{}: must be base64", name));
     bytes = std::move(read).value_or("");
+  }
+  // Reads a part if one of its members is there; then all must be.
+  template <typename Part, typename Visit>
+  void Group(std::optional<Part>& part, std::initializer_list<const char*> names,
+             const Visit& visit) {
+    const auto is_there = [this](const char* name) { return json_.contains(name); };
+    if (std::ranges::any_of(names, is_there)) visit(part.emplace());
   }
 
  private:
@@ -280,8 +302,12 @@ absl::StatusOr<TransferLine> DecodeLine(std::string_view line) {
 
 std::vector<std::string> Differences(const MeasurementRecord& ours,
                                      const MeasurementRecord& theirs) {
-  const Json here = ToJson()(ours);
-  const Json there = ToJson()(theirs);
+  const auto without_retraction = [](MeasurementRecord record) {
+    record.retraction.reset();
+    return ToJson()(record);
+  };
+  const Json here = without_retraction(ours);
+  const Json there = without_retraction(theirs);
   const auto text = [](const Json& json, const std::string& name) {
     return json.contains(name) ? Shown(json.at(name)) : "absent";
   };

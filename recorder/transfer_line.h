@@ -14,7 +14,7 @@ namespace meshwright {
 
 // The lines of an export (transfer.h), internal to recorder/. Bytes are base64, absent values are
 // omitted, and numbers keep every bit. Neither sequence nor request_id is written, because both
-// belong to one store.
+// belong to one store; nor is the sequence of a retraction.
 struct TransferHeader {
   std::int64_t version = 0;
   bool operator==(const TransferHeader&) const = default;
@@ -45,7 +45,8 @@ std::string EncodeLine(const TransferLine& line);
 // Decodes a line. INVALID_ARGUMENT says what is wrong; unknown members are ignored.
 absl::StatusOr<TransferLine> DecodeLine(std::string_view line);
 
-// Returns "member: ours here, theirs there" for every member that differs.
+// Returns "member: ours here, theirs there" for every member that differs. Retractions are not
+// compared, because they come after a measurement and are merged (docs/store/export.md).
 std::vector<std::string> Differences(const MeasurementRecord& ours,
                                      const MeasurementRecord& theirs);
 

@@ -147,13 +147,17 @@ ALTER TABLE studies DROP COLUMN note;
 ALTER TABLE studies DROP COLUMN edit_count;
 )sql";
 
+// The marks that measurements did not have before version 10.
+constexpr char kMeasurementsOfVersion9[] = "DROP TABLE retractions;";
+
 // Turns a store of this version into one of an earlier version (3 or later) with its rows.
 std::string BackTo(int version) {
   struct Step {
     int to;
     const char* sql;
   };
-  const Step kSteps[] = {{8, kStudiesOfVersion8},
+  const Step kSteps[] = {{9, kMeasurementsOfVersion9},
+                         {8, kStudiesOfVersion8},
                          {7, kIndexesOfVersion7},
                          {6, kAttemptsOfVersion6},
                          {5, kTrialsOfVersion3},
@@ -314,6 +318,24 @@ TEST_F(UpgradeTest, UpgradesVersion2ToWhatIsMeasured) {
   EXPECT_EQ(*recorder->LastMeasurementSequence(), 1);
   const auto backup = Recorder::Open({.path = path_ + ".v2.bak", .read_only = true});
   EXPECT_EQ(Reason(backup.status()), "OLDER_STORE");
+}
+
+// Version 10 added retractions, which continue the numbers of the measurements that are there.
+TEST_F(UpgradeTest, UpgradesVersion9ToRetractions) {
+  {
+    auto recorder = Write();
+    ASSERT_TRUE(recorder.ok()) << recorder.status();
+    ASSERT_EQ(recorder->InsertMeasurements(std::vector{MakeMeasurement("m")})->size(), 1U);
+  }
+  RunSql(path_, BackTo(9));
+  EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
+  auto recorder = Write();
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  EXPECT_TRUE(Exists(".v9.bak"));
+  EXPECT_EQ(recorder->GetMeasurement("m")->retraction, std::nullopt);
+  const auto retracted = recorder->RetractMeasurement("m", {.time_ms = 5, .reason = "wrong"});
+  ASSERT_TRUE(retracted.ok()) << retracted.status();
+  EXPECT_EQ(retracted->retraction, (Retraction{.sequence = 2, .time_ms = 5, .reason = "wrong"}));
 }
 
 // Stores a study with a trial, and measurements of which the last stored is the oldest.
