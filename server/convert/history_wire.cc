@@ -9,6 +9,8 @@
 
 #include "recorder/history_records.h"
 #include "recorder/import.h"
+#include "recorder/recorder.h"
+#include "recorder/store_access.h"
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
@@ -36,6 +38,12 @@ void Fill(const ExpectedFigures& expected, v1::Measurement& wire) {
   out.set_calibration_id(expected.calibration_id);
 }
 
+void Fill(const Retraction& retraction, v1::Retraction& wire) {
+  wire.set_sequence(retraction.sequence);
+  wire.set_create_time(WireTime(retraction.time_ms));
+  wire.set_reason(retraction.reason);
+}
+
 // Adds how the run compares with what was expected of it.
 void FillComparison(const MeasurementRecord& record, v1::Measurement& wire) {
   const ExpectedFigures& expected = record.expected;
@@ -54,7 +62,8 @@ MeasurementFilter ReadFilter(const MessageReader& in) {
                               .job_fingerprint = in.Text("job_fingerprint"),
                               .study_id = in.Text("study_id"),
                               .outcome = in.Choice<Outcome>("outcome"),
-                              .up_to_sequence = in.Int64("up_to_sequence")};
+                              .up_to_sequence = in.Int64("up_to_sequence"),
+                              .is_retracted = in.Bool("is_retracted")};
   if (const auto source = in.Choice<MeasurementSource>("source")) filter.sources = {*source};
   return filter;
 }
@@ -133,6 +142,7 @@ v1::Measurement ToWire(const MeasurementRecord& record) {
   wire.set_job_fingerprint(question.job_fingerprint);
   wire.set_hardware_fingerprint(question.hardware_fingerprint);
   wire.set_software_fingerprint(question.software_fingerprint);
+  if (record.retraction.has_value()) Fill(*record.retraction, *wire.mutable_retraction());
   return wire;
 }
 
@@ -187,6 +197,19 @@ absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const HistoryQueries& 
   *wire.mutable_model() = ToWire(question->model);
   *wire.mutable_workload() = ToWire(question->workload);
   *wire.mutable_cluster() = ToWire(question->cluster);
+  return response;
+}
+
+absl::StatusOr<v1::RetractMeasurementResponse> RetractMeasurement(
+    const StoreAccess& store, const v1::RetractMeasurementRequest& request, std::int64_t time_ms) {
+  const std::string& id = request.measurement_id();
+  const absl::StatusOr<MeasurementRecord> record = WriteTo(store, [&](Recorder& recorder) {
+    return recorder.RetractMeasurement(id, {.time_ms = time_ms, .reason = request.reason()});
+  });
+  if (absl::IsNotFound(record.status())) return WithResource(record.status(), "measurement", id);
+  RETURN_IF_ERROR(record.status());
+  v1::RetractMeasurementResponse response;
+  *response.mutable_measurement() = ToWire(*record);
   return response;
 }
 

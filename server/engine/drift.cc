@@ -90,7 +90,9 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
       .sources = {MeasurementSource::kTrial, MeasurementSource::kJobReport},
       .outcome = Outcome::kOk,
       .up_to_sequence = up_to_sequence,
-      .has_interval = true};
+      .has_interval = true,
+      .is_retracted = false,
+      .retracted_up_to = up_to_sequence};
   ASSIGN_OR_RETURN(const std::vector<MeasurementRecord> runs, NewestRuns(rows, filter));
   const std::optional<Drift> drift = FindDrift(runs);
   if (!drift.has_value()) return std::nullopt;

@@ -31,8 +31,8 @@ inline constexpr int kLeastDriftRuns = 3;
 std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first);
 
 // Returns a warning for a user whose answer relies on the chip, based on the trials and job reports
-// up to a number (absent: all) from which something is learnt. Returns nullopt if there is no
-// drift.
+// up to a number (absent: all) from which something is learnt, which a retracted one is not.
+// Returns nullopt if there is no drift.
 absl::StatusOr<std::optional<std::string>> DriftWarning(MeasuredRows& rows, std::string_view chip,
                                                         std::string_view framework,
                                                         std::optional<std::int64_t> up_to_sequence);

@@ -27,7 +27,9 @@ MeasurementFilter FilterOf(const Problem& problem, std::int64_t up_to_sequence) 
           .framework = problem.profile.name,
           .sources = {MeasurementSource::kTrial, MeasurementSource::kJobReport,
                       MeasurementSource::kImport},
-          .up_to_sequence = up_to_sequence};
+          .up_to_sequence = up_to_sequence,
+          .is_retracted = false,
+          .retracted_up_to = up_to_sequence};
 }
 
 class Reader {

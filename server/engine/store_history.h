@@ -14,7 +14,8 @@ namespace meshwright {
 // Returns the measurements in the store, up to a number, that may calibrate the question's answer.
 // These are the ones on its chip under its framework: those of its own job first and then the
 // newest, at most kMaxStoreRows in total. Measurements from a table that stands in for a cluster
-// are excluded. Measurements never change, so the same number gives the same rows at any time. A
+// are excluded, and so are those that were retracted by that number. Measurements never change and
+// retractions are numbered like them, so the same number gives the same rows at any time. A
 // warning counts the measurements that are left out because nothing can be learnt from them
 // (MeasuredRows). Another warning tells of drift of the chip.
 absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Problem& problem,

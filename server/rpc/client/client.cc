@@ -230,6 +230,11 @@ absl::StatusOr<v1::GetMeasurementResponse> Client::GetMeasurement(const std::str
   return Call(*stubs_->history, &v1::HistoryService::Stub::GetMeasurement, request, {});
 }
 
+absl::StatusOr<v1::RetractMeasurementResponse> Client::RetractMeasurement(
+    const v1::RetractMeasurementRequest& request) {
+  return Call(*stubs_->history, &v1::HistoryService::Stub::RetractMeasurement, request, {});
+}
+
 absl::StatusOr<v1::ListCalibrationsResponse> Client::ListCalibrations(
     const v1::ListCalibrationsRequest& request) {
   return Call(*stubs_->history, &v1::HistoryService::Stub::ListCalibrations, request, {});

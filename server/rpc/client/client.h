@@ -74,6 +74,8 @@ class Client {
   absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
       const v1::ListMeasurementsRequest& request);
   absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const std::string& id);
+  absl::StatusOr<v1::RetractMeasurementResponse> RetractMeasurement(
+      const v1::RetractMeasurementRequest& request);
   absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
       const v1::ListCalibrationsRequest& request);
   absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const std::string& id);

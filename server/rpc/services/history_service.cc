@@ -161,6 +161,16 @@ class HistoryService final : public v1::HistoryService::CallbackService {
         });
   }
 
+  grpc::ServerUnaryReactor* RetractMeasurement(grpc::CallbackServerContext* context,
+                                               const v1::RetractMeasurementRequest* request,
+                                               v1::RetractMeasurementResponse* response) override {
+    return Answer(*context, "RetractMeasurement", *request, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(*response,
+                       meshwright::RetractMeasurement(context_.engine.store(), *request, NowMs()));
+      return absl::OkStatus();
+    });
+  }
+
   grpc::ServerUnaryReactor* ListCalibrations(grpc::CallbackServerContext* context,
                                              const v1::ListCalibrationsRequest* request,
                                              v1::ListCalibrationsResponse* response) override {
