@@ -180,9 +180,12 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
   if (request.has_request_id()) report.request_id = request.request_id();
   v1::CreateJobReportRequest hashed = request;
   hashed.clear_request_id();
+  hashed.clear_is_confirmed();  // it is an answer to a question, and no part of the report
   report.request_hash = Fnv1a128Hex(hashed.SerializeAsString());
   report.job_name = request.job_name();
   report.note = request.note();
+  report.step_time_field = in.At("step_time_seconds");
+  report.is_confirmed = request.is_confirmed();
   return out;
 }
 

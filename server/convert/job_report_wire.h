@@ -25,8 +25,8 @@ struct ReportContext {
 inline constexpr int kMaxReports = 1000;  // in one batch
 
 // Keeps a report. Returns INVALID_ARGUMENT with every bad field of the request, NOT_FOUND if the
-// study does not exist, and FAILED_PRECONDITION with reason STUDY_WITHOUT_PLANS if it has no
-// answer.
+// study does not exist, the errors of KeepJobReports, and FAILED_PRECONDITION with reason
+// STUDY_WITHOUT_PLANS if it has no answer.
 absl::StatusOr<v1::CreateJobReportResponse> CreateJobReport(
     const v1::CreateJobReportRequest& request, const ReportContext& context);
 

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "estimator/model/analytic_model.h"
 #include "recorder/recorder.h"
 #include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/engine/drift.h"
@@ -87,6 +90,42 @@ MeasurementRecord MeasurementOf(const JobReport& report, const QuestionRecord& r
                                    .note = report.note};
   measurement.id = MeasurementId(measurement, NewStudyId());
   return measurement;
+}
+
+bool IsUnlikely(const MeasurementRecord& measurement) {
+  const std::optional<Seconds>& expected = measurement.expected.step_time;
+  return measurement.outcome == Outcome::kOk && measurement.step_time.has_value() &&
+         expected.has_value() && *measurement.step_time > kUnlikelyStepRatio * *expected;
+}
+
+absl::StatusOr<bool> IsStored(const MeasurementRecord& measurement, const StoreAccess& store) {
+  if (!measurement.request_id.has_value()) return false;
+  ASSIGN_OR_RETURN(const auto stored, ReadFrom(store, [&](const Recorder& open) {
+                     return open.FindMeasurementOfRequest(*measurement.request_id);
+                   }));
+  return stored.has_value();
+}
+
+// Asks about the reports whose steps are implausibly long, unless somebody confirmed them.
+absl::Status CheckStepTimes(std::span<const JobReport> reports,
+                            std::span<const MeasurementRecord> measurements,
+                            const StoreAccess& store) {
+  std::vector<FieldViolation> unlikely;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const MeasurementRecord& measurement = measurements[i];
+    if (reports[i].is_confirmed || !IsUnlikely(measurement)) continue;
+    ASSIGN_OR_RETURN(const bool is_stored, IsStored(measurement, store));
+    if (is_stored) continue;
+    unlikely.push_back(
+        {.field = reports[i].step_time_field,
+         .description = fmt::format(
+             "{}; the plan is expected to take {:.3g} seconds, and more than {} times that is "
+             "unlikely: is the value in seconds? If it is right, state is_confirmed (--confirm)",
+             measurement.step_time->count(), measurement.expected.step_time->count(),
+             kUnlikelyStepRatio)});
+  }
+  if (unlikely.empty()) return absl::OkStatus();
+  return WithReason(InvalidFields(unlikely), "UNLIKELY_STEP_TIME");
 }
 
 absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurements,
@@ -179,6 +218,7 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
     measurements.push_back(MeasurementOf(reports[i], reported.questions[question].record,
                                          prepared[question], codec, time_ms));
   }
+  RETURN_IF_ERROR(CheckStepTimes(reports, measurements, store));
   std::vector<KeptReport> kept;
   RETURN_IF_ERROR(store.write([&](Recorder& open) -> absl::Status {
     if (absl::Status status = Insert(open, measurements, calibrations, kept); !status.ok()) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -189,6 +190,58 @@ TEST_F(FeedbackTest, BadFieldsOfAStudysReportAreNamedBesideItsOwn) {
   request = ReportOf(answer, 1);
   request.set_study_id("study-none");
   EXPECT_TRUE(absl::IsNotFound(client().CreateJobReport(request).status()));
+}
+
+// Milliseconds that were stated as seconds make a step a thousand times too long.
+TEST_F(FeedbackTest, AnImplausiblyLongStepIsAskedAbout) {
+  const v1::RecommendResponse answer = Recommended();
+  v1::CreateJobReportRequest request = ReportOf(answer, 100.1);
+  request.set_request_id("r");
+  const absl::Status asked = client().CreateJobReport(request).status();
+  EXPECT_EQ(Reason(asked), "UNLIKELY_STEP_TIME");
+  EXPECT_THAT(BadFields(asked), ElementsAre("step_time_seconds"));
+  const double expected = answer.result().plans(0).estimate().step_time_seconds();
+  EXPECT_THAT(
+      FieldViolations(asked)[0].description,
+      testing::AllOf(testing::StartsWith(fmt::format("{}; ", request.step_time_seconds())),
+                     HasSubstr(fmt::format("expected to take {:.3g} seconds", expected)),
+                     HasSubstr("more than 100 times"), HasSubstr("is the value in seconds?"),
+                     HasSubstr("is_confirmed (--confirm)")));
+  EXPECT_THAT(Measured(), testing::IsEmpty());
+
+  request.set_is_confirmed(true);
+  const auto kept = client().CreateJobReport(request);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_NEAR(kept->report().step_time_ratio(), 100.1, 1e-9);
+  // A stored report is not asked about again.
+  request.clear_is_confirmed();
+  const auto again = client().CreateJobReport(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->DebugString(), kept->DebugString());
+}
+
+TEST_F(FeedbackTest, AStepAtTheLimitOfWhatIsAskedAboutIsKept) {
+  EXPECT_TRUE(client().CreateJobReport(ReportOf(Recommended(), 100)).ok());
+}
+
+TEST_F(FeedbackTest, EveryImplausiblyLongStepOfABatchIsNamed) {
+  const v1::RecommendResponse answer = Recommended();
+  v1::BatchCreateJobReportsRequest batch;
+  for (const double slower : {1.0, 1000.0, 1.1, 500.0, 2000.0}) {
+    *batch.add_requests() = ReportOf(answer, slower);
+  }
+  batch.mutable_requests(4)->set_is_confirmed(true);
+  const absl::Status asked = client().BatchCreateJobReports(batch).status();
+  EXPECT_EQ(Reason(asked), "UNLIKELY_STEP_TIME");
+  EXPECT_THAT(BadFields(asked), UnorderedElementsAre("requests[1].step_time_seconds",
+                                                     "requests[3].step_time_seconds"));
+  EXPECT_THAT(Measured(), testing::IsEmpty());
+  batch.mutable_requests(1)->set_is_confirmed(true);
+  batch.mutable_requests(3)->set_outcome("hang");  // its time says nothing about a step
+  batch.mutable_requests(3)->clear_step_time_seconds();
+  const auto kept = client().BatchCreateJobReports(batch);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->responses_size(), 5);
 }
 
 TEST_F(FeedbackTest, TheBaselineAndAnotherPlanCanBeReported) {
