@@ -248,6 +248,17 @@ absl::Status StoreAll(const LineSource& lines, const ImportOptions& options,
   });
 }
 
+// Stores what the import has about a measurement and the store does not. Returns true if there was
+// something.
+absl::StatusOr<bool> InsertMissing(sqlite3* connection, MeasurementWriter& writer,
+                                   const std::optional<MeasurementRecord>& ours,
+                                   const MeasurementRecord& theirs) {
+  if (!ours.has_value()) RETURN_IF_ERROR(writer.Insert(theirs).status());
+  if (!IsNewlyRetracted(ours, theirs)) return !ours.has_value();
+  RETURN_IF_ERROR(InsertRetraction(connection, theirs.id, *theirs.retraction));
+  return true;
+}
+
 // Stores the measurements and retractions that the store does not have, within the caller's
 // transaction.
 absl::StatusOr<ImportCounts> InsertNew(sqlite3* connection,
@@ -258,19 +269,13 @@ absl::StatusOr<ImportCounts> InsertNew(sqlite3* connection,
   ImportCounts counts;
   for (const MeasurementRecord& measurement : measurements) {
     ASSIGN_OR_RETURN(const auto ours, finder.Find(measurement.id));
-    const bool is_new = !ours.has_value();
-    if (is_new) RETURN_IF_ERROR(writer.Insert(measurement).status());
-    if (is_new || Differences(*ours, measurement).empty()) {
-      const bool is_retracted = IsNewlyRetracted(ours, measurement);
-      if (is_retracted) {
-        RETURN_IF_ERROR(InsertRetraction(connection, measurement.id, *measurement.retraction));
-      }
-      ++(is_new || is_retracted ? counts.imported : counts.skipped);
-    } else if (policy == ConflictPolicy::kKeep) {
+    if (ours.has_value() && !Differences(*ours, measurement).empty()) {
+      if (policy != ConflictPolicy::kKeep) return Conflict(*ours, measurement);
       ++counts.kept;
-    } else {
-      return Conflict(*ours, measurement);
+      continue;
     }
+    ASSIGN_OR_RETURN(const bool is_new, InsertMissing(connection, writer, ours, measurement));
+    ++(is_new ? counts.imported : counts.skipped);
   }
   return counts;
 }

@@ -45,6 +45,7 @@ struct HistoryOptions {
   std::string source = {};
   std::string order = {};
   std::string id = {};
+  std::string reason = {};
   std::string file = {};
   bool validate_only = false;
   std::string conflict_policy = {};
@@ -122,6 +123,27 @@ int Show(const HistoryOptions& options, const GlobalFlags& flags) {
                    flags, [&](Client& client) { return client.GetCalibration(id); },
                    [&](const HistoryQueries& history) { return GetCalibration(history, id); }),
                flags.output, CalibrationText);
+}
+
+absl::StatusOr<v1::RetractMeasurementResponse> RetractIn(
+    const GlobalFlags& flags, const v1::RetractMeasurementRequest& request) {
+  if (!flags.server.empty()) {
+    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    return client.RetractMeasurement(request);
+  }
+  // Reading comes first, because a writer would create a missing store.
+  const auto reader = Recorder::Open({.path = flags.store, .read_only = true});
+  if (absl::IsNotFound(reader.status())) return reader.status();
+  ASSIGN_OR_RETURN(Recorder store, OpenLocalWriter(flags.store, "meshwright history retract"));
+  return RetractMeasurement(DirectAccess(store), request, NowMs());
+}
+
+int Retract(const HistoryOptions& options, const GlobalFlags& flags) {
+  v1::RetractMeasurementRequest request;
+  request.set_measurement_id(options.id);
+  request.set_reason(options.reason);
+  return Print(NamedAsStated(RetractIn(flags, request), NamesOf(options.rows)), flags.output,
+               RetractionText);
 }
 
 int Export(const HistoryOptions& options, const GlobalFlags& flags) {
@@ -242,6 +264,12 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
   rows.add_option("--source", options->source,
                   "only from this source: trial, job_report, import or replay");
   rows.add_option("--order", options->order, "newest (default) or fastest");
+  CLI::App& retract =
+      add("retract", "mark a measurement as wrong, so that later answers do not learn from it",
+          Retract);
+  retract.add_option("id", options->id, "id of the measurement")->required();
+  retract.add_option("--reason", options->reason, "why it is wrong; it stands beside it in lists")
+      ->required();
   CLI::App& learnt = add("calibrations",
                          "list calibrations of chips by measured runs, newest first", Calibrations);
   learnt.add_option("--chip", options->rows.chip, "only for this chip (its id)");

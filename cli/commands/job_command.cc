@@ -119,6 +119,8 @@ void AddReportOptions(CLI::App& command, JobOptions& options) {
                      "median seconds of a step after warm-up; required with ok");
   command.add_option("--peak-memory", flags.peak_memory_bytes,
                      "peak bytes of the allocator on the busiest device");
+  command.add_flag("--confirm", flags.is_confirmed,
+                   "the step time is right, although it is more than 100 times the expected one");
   command.add_option("--job", flags.job_name, "name of the job");
   command.add_option("--note", flags.note, "note to store with the report");
   command.add_option("--request-id", flags.request_id,

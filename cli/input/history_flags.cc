@@ -11,6 +11,8 @@ void AddFilterOptions(CLI::App& command, MeasurementFlags& flags) {
   command.add_option("--study", flags.study_id, "only of this study");
   command.add_option("--outcome", flags.outcome, "only with this outcome");
   command.add_option("--up-to", flags.up_to_sequence, "only up to this sequence number");
+  command.add_option("--retracted", flags.is_retracted,
+                     "true: only those marked as wrong; false: only those that count");
 }
 
 void AddPageOptions(CLI::App& command, MeasurementFlags& flags) {
@@ -32,6 +34,7 @@ v1::MeasurementFilter FilterOf(const MeasurementFlags& flags) {
   if (!flags.study_id.empty()) filter.set_study_id(flags.study_id);
   if (!flags.outcome.empty()) filter.set_outcome(flags.outcome);
   if (flags.up_to_sequence.has_value()) filter.set_up_to_sequence(*flags.up_to_sequence);
+  if (flags.is_retracted.has_value()) filter.set_is_retracted(*flags.is_retracted);
   return filter;
 }
 

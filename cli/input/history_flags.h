@@ -20,6 +20,7 @@ struct MeasurementFlags {
   std::string study_id = {};
   std::string outcome = {};
   std::optional<std::int64_t> up_to_sequence = {};
+  std::optional<bool> is_retracted = {};
   int page_size = 0;  // 0: the store's own
   std::string page_token = {};
 };

@@ -421,6 +421,7 @@ Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags) {
   set(flags.outcome, &Report::mutable_outcome);
   set(flags.job_name, &Report::mutable_job_name);
   set(flags.note, &Report::mutable_note);
+  if (flags.is_confirmed) report.set_is_confirmed(true);
   if (flags.rank.has_value()) report.set_rank(*flags.rank);
   if (flags.step_time_seconds.has_value()) report.set_step_time_seconds(*flags.step_time_seconds);
   if (flags.peak_memory_bytes.has_value()) report.set_peak_memory_bytes(*flags.peak_memory_bytes);

@@ -148,6 +148,7 @@ struct ReportFlags {
   std::optional<std::int64_t> peak_memory_bytes = {};
   std::string job_name = {};
   std::string note = {};
+  bool is_confirmed = false;
   bool operator==(const ReportFlags&) const = default;
 };
 Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags);

@@ -138,12 +138,14 @@ FieldNames NamesOf(const MeasurementFlags& /*flags*/) {
           {.field = "filter.study_id", .flag = "--study"},
           {.field = "filter.outcome", .flag = "--outcome"},
           {.field = "filter.up_to_sequence", .flag = "--up-to"},
+          {.field = "filter.is_retracted", .flag = "--retracted"},
           {.field = "filter.source", .flag = "--source"},
           {.field = "chip", .flag = "--chip"},
           {.field = "order", .flag = "--order"},
           {.field = "page_size", .flag = "--page-size"},
           {.field = "page_token", .flag = "--page-token"},
           {.field = "conflict_policy", .flag = "--conflict"},
+          {.field = "reason", .flag = "--reason"},
           {.field = "trial_number", .flag = "--trial"}};
 }
 

@@ -114,7 +114,17 @@ std::string SweepCsv(const v1::SweepResponse& sweep, const DeviceHourPrices& pri
 std::string StudiesCsv(const v1::ListStudiesResponse& studies) { return CsvOf(studies.studies()); }
 
 std::string MeasurementsCsv(const v1::ListMeasurementsResponse& measurements) {
-  return CsvOf(measurements.measurements());
+  Cells titles;
+  AddTitles(*v1::Measurement::descriptor(), "", titles);
+  titles.emplace_back("retraction.reason");
+  CsvTable table(titles);
+  for (const v1::Measurement& row : measurements.measurements()) {
+    Cells cells;
+    AddCells(row, cells);
+    cells.push_back(row.retraction().reason());  // empty if the measurement counts
+    table.AddRow(cells);
+  }
+  return table.text();
 }
 
 }  // namespace meshwright

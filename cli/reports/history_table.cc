@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cli/reports/table.h"
+#include "cli/reports/text_width.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
 #include "search_space/spec/plan.h"
@@ -40,23 +44,38 @@ std::string RatioText(const v1::Measurement& measurement) {
   return fmt::format("{:.2f}x{}", measurement.step_time_ratio(), is_outside ? " *" : "");
 }
 
+// Returns the beginning of the reason for which a measurement was marked as wrong.
+std::string RetractedText(const v1::Measurement& measurement) {
+  constexpr std::size_t kColumns = 40;
+  return measurement.has_retraction() ? Shortened(measurement.retraction().reason(), kColumns)
+                                      : "-";
+}
+
+// Returns the measurements as rows. There is a column of reasons if one of them is retracted.
 template <typename Measurements>
 std::string TableOf(const Measurements& measurements, const std::string& next_page_token,
                     int columns) {
-  Table table({{.title = "measurement"},
-               {.title = "time"},
-               {.title = "source"},
-               {.title = "model"},
-               {.title = "cluster"},
-               {.title = "outcome"},
-               {.title = "step time", .align = Align::kRight},
-               {.title = "expected (80 % interval)"},
-               {.title = "ratio"},
-               {.title = "plan"}});
+  const bool has_retracted = std::ranges::any_of(
+      measurements, [](const v1::Measurement& row) { return row.has_retraction(); });
+  std::vector<Column> titles = {{.title = "measurement"},
+                                {.title = "time"},
+                                {.title = "source"},
+                                {.title = "model"},
+                                {.title = "cluster"},
+                                {.title = "outcome"},
+                                {.title = "step time", .align = Align::kRight},
+                                {.title = "expected (80 % interval)"},
+                                {.title = "ratio"}};
+  if (has_retracted) titles.push_back({.title = "retracted"});
+  titles.push_back({.title = "plan"});
+  Table table(std::move(titles));
   for (const v1::Measurement& row : measurements) {
-    table.AddRow({row.id(), row.create_time(), row.source(), row.model_name(), row.cluster_name(),
-                  row.outcome(), MeasuredText(row), ExpectedText(row), RatioText(row),
-                  PlanText(row)});
+    std::vector<std::string> cells = {row.id(),          row.create_time(),  row.source(),
+                                      row.model_name(),  row.cluster_name(), row.outcome(),
+                                      MeasuredText(row), ExpectedText(row),  RatioText(row)};
+    if (has_retracted) cells.push_back(RetractedText(row));
+    cells.push_back(PlanText(row));
+    table.AddRow(std::move(cells));
   }
   std::string text = table.Text("", columns);
   if (!next_page_token.empty()) text += fmt::format("more: --page-token {}\n", next_page_token);
@@ -159,7 +178,21 @@ std::string MeasurementText(const v1::GetMeasurementResponse& response, int colu
   table.AddRow({"peak memory", PeakText(row.peak_memory_bytes())});
   table.AddRow({"expected", PeakText(row.expected().peak_memory_bytes())});
   table.AddRow({"calibration", OrDash(row.expected().calibration_id())});
+  if (row.has_retraction()) {
+    const v1::Retraction& mark = row.retraction();
+    table.AddRow({"retracted", fmt::format("{} (number {}): {}", mark.create_time(),
+                                           mark.sequence(), mark.reason())});
+  }
   return table.Text("", columns);
+}
+
+std::string RetractionText(const v1::RetractMeasurementResponse& retracted, int columns) {
+  const v1::Measurement& row = retracted.measurement();
+  return Wrapped(fmt::format("Measurement {} of {} on {} is retracted as number {}: later answers "
+                             "learn nothing from it. The reason is: {}",
+                             row.id(), row.model_name(), row.cluster_name(),
+                             row.retraction().sequence(), row.retraction().reason()),
+                 columns);
 }
 
 std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations, int columns) {

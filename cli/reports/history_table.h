@@ -12,6 +12,7 @@ std::string ReportsText(const v1::BatchCreateJobReportsResponse& kept, int colum
 std::string ReportTable(const v1::ListJobReportsResponse& reports, int columns);
 std::string MeasurementTable(const v1::ListMeasurementsResponse& measurements, int columns);
 std::string MeasurementText(const v1::GetMeasurementResponse& measurement, int columns);
+std::string RetractionText(const v1::RetractMeasurementResponse& retracted, int columns);
 std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations, int columns);
 std::string CalibrationText(const v1::GetCalibrationResponse& calibration, int columns);
 std::string ImportText(const v1::ImportHistoryResponse& imported);

@@ -132,6 +132,70 @@ class HistoryTest(Folder):
         later, _ = self.tune(*remote)
         self.assertTrue(any(warning.startswith("drift: ") for warning in later["warnings"]))
 
+    def test_a_wrong_measurement_is_retracted(self):
+        for args in ([], ["--server", self.start_server()]):
+            with self.subTest(args):
+                before, study = self.tune(*args)
+                promised = before["plans"][0]["estimate"]["step_time_seconds"]
+                for slower in (1.1, 1.4):
+                    self.report(study, slower * promised, *args)
+                wrong, right = (row["id"] for row in self.measured(*args))
+                self.assertNotIn("retracted", self.run_cli("job", "list", *args).stdout)
+                learnt, _ = self.tune("--history-sequence", "2", *args)
+                said = self.run_cli("history", "retract", wrong, "--reason", "another job was there", *args).stdout
+                self.assertIn(f"Measurement {wrong} of ", said)
+                self.assertIn("is retracted as number 3", said)
+                for command in (["job", "list"], ["history", "measurements"]):
+                    lines = self.run_cli(*command, *args).stdout.splitlines()
+                    self.assertIn("retracted", lines[0])
+                    self.assertIn("another job was there", "".join(lines[1:]))
+                self.assertRegex(self.run_cli("history", "show", wrong, *args).stdout,
+                                 r"retracted +\S+ \(number 3\): another job was there")
+                rows = self.run_cli("history", "measurements", "--output", "csv", *args).stdout.splitlines()
+                self.assertTrue(rows[0].endswith(",retraction.reason"))
+                self.assertTrue(rows[1].endswith(",another job was there"))
+                self.assertTrue(rows[2].endswith(","))
+                self.assertEqual([row["id"] for row in self.measured("--retracted", "true", *args)], [wrong])
+                self.assertEqual([row["id"] for row in self.measured("--retracted", "false", *args)], [right])
+                # An answer up to an earlier number stays; a new one learns from the other run only.
+                early, _ = self.tune("--history-sequence", "2", *args)
+                self.assertEqual(early["plans"], learnt["plans"])
+                self.assertEqual(early["calibration"], learnt["calibration"])
+                later, _ = self.tune(*args)
+                self.assertEqual([run["measurement_id"] for run in later["calibration"]["evidence"]], [right])
+                # It can be repeated, but not with another reason, and the mark is exported.
+                retract = ["history", "retract", wrong, "--reason"]
+                self.assertEqual(said, self.run_cli(*retract, "another job was there", *args).stdout)
+                self.assertIn("another job was there", self.run_cli(*retract, "x", *args, expect=6).stderr)
+                self.assertIn("error: --reason = ", self.run_cli(*retract, "", *args, expect=3).stderr)
+                self.run_cli("history", "retract", "m-none", "--reason", "x", *args, expect=5)
+                self.run_cli("history", "retract", wrong, *args, expect=2)
+                other = ["--db", str(self.folder / f"other{len(args)}.db")]
+                lines = self.run_cli("history", "export", *args).stdout
+                self.run_cli("history", "import", "-", *other, text_in=lines)
+                self.assertEqual([row["id"] for row in self.measured("--retracted", "true", *other)], [wrong])
+                self.assertEqual(self.run_cli("history", "export", *other).stdout, lines)
+
+    def test_no_store_is_made_to_retract_from(self):
+        self.run_cli("history", "retract", "m-none", "--reason", "x", expect=5)
+        self.assertFalse(self.store.exists())
+
+    def test_an_implausibly_long_step_is_asked_about(self):
+        for args in ([], ["--server", self.start_server()]):
+            with self.subTest(args):
+                before, study = self.tune(*args)
+                seconds = 1000 * before["plans"][0]["estimate"]["step_time_seconds"]
+                asked = self.report(study, seconds, *args, expect=3).stderr
+                self.assertRegex(asked, r"error: --step-time = \S+; the plan is expected to take .*--confirm")
+                error = json.loads(self.report(study, seconds, "--output", "json", *args, expect=3).stdout)["error"]
+                self.assertEqual(error["reason"], "UNLIKELY_STEP_TIME")
+                line = {"study_id": study, "outcome": "ok", "step_time_seconds": seconds}
+                self.run_cli("job", "report", "--file", "-", *args, expect=3, text_in=json.dumps(line))
+                self.assertEqual(self.measured(*args), [])
+                self.report(study, seconds, "--confirm", *args)
+                self.assertEqual(len(self.measured(*args)), 1)
+                self.run_cli("job", "report", "--file", "-", "--confirm", *args, expect=2, text_in=json.dumps(line))
+
     def test_every_bad_field_is_a_line(self):
         args = ["job", "report", "--model", self.write("m.json", {**TINY_MODEL, "layer_count": 0, "x": 1}),
                 "--workload", self.write("w.json", TINY_WORKLOAD), "--plan",
