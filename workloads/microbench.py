@@ -12,6 +12,7 @@ import sys
 
 from calibration import document, flags
 from calibration.flags import SOME_FAILED
+from train import pytorch
 
 
 def main(arguments):
@@ -20,6 +21,10 @@ def main(arguments):
         # A rank uses one core. This must be set before PyTorch loads, because its linear algebra
         # library reads it once.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+    missing = pytorch.missing("microbench")
+    if missing:
+        print(missing, file=sys.stderr)
+        return flags.WRONG_USE
     wrong = flags.wrong_use(options)
     from train_step import place
     try:

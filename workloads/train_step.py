@@ -9,11 +9,13 @@ docs/train_step.md tells what it runs, what its lines mean and how it ends.
 import argparse
 import sys
 
+from train import pytorch
 from train.case import read_case
 from train.fields import InvalidCase
 from train.launcher import launch
 from train.output import invalid
-from train.ranks import Rank, rank_from_environment
+
+WRONG_USE = 2  # exit code, as that of argparse: something is wrong before a rank starts
 
 
 def parse(arguments):
@@ -31,6 +33,10 @@ def parse(arguments):
     parser.add_argument("--memory-limit", type=int, metavar="BYTES",
                         help="that a rank may take for the training, on the CPU")
     options = parser.parse_args(arguments)
+    missing = pytorch.missing("train_step")
+    if missing:
+        print(missing, file=sys.stderr)
+        parser.exit(WRONG_USE)
     wrong = wrong_use(options)
     try:
         rank, starts_others = place(options.processes)
@@ -58,6 +64,7 @@ def wrong_use(options):
 def place(processes):
     """Returns (this process's rank, True if it starts the ranks as --processes asks). Raises
     ValueError."""
+    from train.ranks import Rank, rank_from_environment  # loads PyTorch
     outer = rank_from_environment(may_start_others=processes is not None)
     if processes is None or (outer and outer.world_size == processes):
         return outer or Rank(0, 1, 0), False

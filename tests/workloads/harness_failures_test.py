@@ -66,6 +66,8 @@ FAILING_LINES = [
     ("EI0006: [PID: 12] Getting socket times out.", "Ascend wait", "hang"),
     ("torch.distributed.DistStoreError: wait timeout after 300000ms", "rendezvous", "hang"),
     ("ModuleNotFoundError: No module named 'megatron'", "module or library missing", "launch_error"),
+    ("train_step: needs PyTorch, which this Python (/usr/bin/python3) cannot load: No module named 'torch'; start it",
+     "module or library missing", "launch_error"),
     ("python3: can't open file '/x/train.py': [Errno 2]", "module or library missing", "launch_error"),
     ("PermissionError: [Errno 13] Permission denied: '/data'", "no permission, space or port", "launch_error"),
     ("RuntimeError: No CUDA-capable device is detected", "device not usable", "launch_error"),

@@ -161,6 +161,12 @@ class ProgramTest(unittest.TestCase):
                 for text in said:
                     self.assertIn(text, errors.getvalue().splitlines()[-1])
 
+    def test_a_python_without_pytorch_is_one_line(self):
+        done = subprocess.run([sys.executable, "-S", WORKLOADS / "train_step.py", "--case", self.case()], text=True,
+                              capture_output=True, timeout=300)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertRegex(done.stderr, r"^train_step: needs PyTorch, which this Python .* No module named 'torch'; .*\n$")
+
     def test_question_and_plan_hold_what_they_are_called(self):
         question = {"model": MODEL, "workload": WORKLOAD}
         for first, second, said in (

@@ -161,6 +161,24 @@ class MicrobenchTest(unittest.TestCase):
             self.assertEqual(self.path.read_text(), text)
         self.assertIn("machine.device_name is 'X9' in the file", said)
 
+    def test_a_python_without_pytorch_is_one_line(self):
+        def refused(*python, **environment):
+            done = subprocess.run([sys.executable, *python, WORKLOADS / "microbench.py", "--output", self.path,
+                                   "--processes", "2"], text=True, capture_output=True, timeout=400,
+                                  env={**os.environ, **environment})
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertFalse(self.path.exists())
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            return done.stderr
+        without = refused("-S")  # without the packages of the site
+        self.assertIn(f"microbench: needs PyTorch, which this Python ({sys.executable}) cannot load: No module named "
+                      "'torch'; ", without)
+        self.assertIn("install PyTorch (Debian: apt install python3-torch;", without)
+        broken = pathlib.Path(self.folder.name, "torch.py")
+        broken.write_text('raise OSError("libcudart.so.12: cannot open shared object file\\nand more")\n')
+        self.assertIn("cannot load: libcudart.so.12: cannot open shared object file; ",
+                      refused(PYTHONPATH=self.folder.name))
+
     def test_a_failing_item_does_not_stop_the_rest(self):
         for arguments in ((), ("--processes", "2")):
             found, said = self.run_it("--skip", "gemm,sustained_gemm,collectives,elementwise,overlap,attention",

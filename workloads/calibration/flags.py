@@ -6,6 +6,7 @@ import tempfile
 
 from .document import ITEMS
 
+WRONG_USE = 2  # exit code, as that of argparse: something is wrong before anything is measured
 SOME_FAILED = 10  # exit code; the file says which items failed and why
 _PRECISIONS = ("fp32", "bf16", "fp16", "fp8")
 _MEBI = 2**20
