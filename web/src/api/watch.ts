@@ -8,13 +8,23 @@ export interface Watched {
   connection: Connection;
 }
 
-/** Adds an event unless it was seen before: after a cut, the server repeats from a revision. */
-export function withEvent(
-  events: readonly WatchStudyResponse[],
-  event: WatchStudyResponse,
+/**
+ * Adds the events of a batch that were not seen before: after a cut, the server repeats from a
+ * revision. Copies what there was once a batch, so that a long replay takes no time that grows with
+ * its square; without a new event, returns the events as they were.
+ */
+export function withEvents(
+  events: WatchStudyResponse[],
+  batch: readonly WatchStudyResponse[],
 ): WatchStudyResponse[] {
-  const last = events.at(-1)?.revision ?? 0;
-  return event.revision > last ? [...events, event] : [...events];
+  let last = events.at(-1)?.revision ?? 0;
+  const fresh: WatchStudyResponse[] = [];
+  for (const event of batch) {
+    if (event.revision <= last) continue;
+    fresh.push(event);
+    last = event.revision;
+  }
+  return fresh.length === 0 ? events : events.concat(fresh);
 }
 
 /**
@@ -34,7 +44,7 @@ export function useWatch(studyId: string, onEnd: () => void): Watched {
       frame = 0;
       const batch = waiting;
       waiting = [];
-      setWatched((last) => ({ ...last, events: batch.reduce(withEvent, last.events) }));
+      setWatched((last) => ({ ...last, events: withEvents(last.events, batch) }));
     };
     source.onopen = () => setWatched((last) => ({ ...last, connection: 'live' }));
     source.onmessage = (message: MessageEvent<string>) => {

@@ -21,25 +21,44 @@ declare module 'vitest' {
   }
 }
 
+// The ends that a signal asks for, and their numbers: a run that was ended has 128 + the number.
+const signals = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+
+/** Ends what was started and removes the folder, at once: nothing can be waited for any more. */
+function endAll(): void {
+  for (const child of children) child.kill('SIGKILL');
+  if (folder) rmSync(folder, { recursive: true, force: true });
+}
+
+/** Without this, a run that is interrupted leaves its servers behind. */
+function endWithThisProcess(): void {
+  process.once('exit', endAll);
+  for (const [signal, number] of Object.entries(signals)) {
+    process.once(signal, () => process.exit(128 + number));
+  }
+}
+
 /** Starts a program; returns its address once it says "dashboard at ...". */
 export function serve(programs: string, name: string, args: string[]): Promise<{ url: string; process: ChildProcess }> {
-  const process = spawn(join(programs, name), args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  if (children.length === 0) endWithThisProcess();
+  const child = spawn(join(programs, name), args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  children.push(child);
   return new Promise((done, failed) => {
     let said = '';
-    process.stdout?.on('data', (part: Buffer) => {
+    child.stdout?.on('data', (part: Buffer) => {
       said += part.toString();
       const url = /dashboard at (\S+)/.exec(said)?.[1];
-      if (url) done({ url, process });
+      if (url) done({ url, process: child });
     });
-    process.on('exit', (code) => failed(new Error(`${name} ended with ${code}: ${said}`)));
+    child.on('exit', (code) => failed(new Error(`${name} ended with ${code}: ${said}`)));
   });
 }
 
 /** Ends a program and waits for its end. */
-export async function stop(process: ChildProcess): Promise<void> {
-  if (process.exitCode !== null) return;
-  const ended = new Promise((done) => process.once('exit', done));
-  process.kill('SIGTERM');
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((done) => child.once('exit', done));
+  child.kill('SIGTERM');
   await ended;
 }
 
@@ -85,7 +104,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const empty = await serve(bin, 'meshwright', [
     '--db', join(folder, 'none.db'), 'dashboard', '--http', '127.0.0.1:0',
   ]);
-  children.push(filled.process, empty.process);
   project.provide('filled', filled.url);
   project.provide('empty', empty.url);
   project.provide('bin', bin);
@@ -93,5 +111,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await Promise.all(children.map(stop));
     rmSync(folder, { recursive: true });
+    folder = '';
   };
 }

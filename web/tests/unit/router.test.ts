@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addressOf } from '../../src/api/client';
-import { withEvent } from '../../src/api/watch';
+import { withEvents } from '../../src/api/watch';
 import type { WatchStudyResponse } from '../../src/api/wire';
 import { linkTo, parsePlace } from '../../src/router';
 
@@ -31,7 +31,8 @@ describe('addresses of the API', () => {
 describe('events', () => {
   const event = (revision: number) => ({ revision }) as WatchStudyResponse;
   it('that come again after a cut are not shown twice', () => {
-    const seen = [1, 2, 2, 1, 3].map(event).reduce(withEvent, [] as WatchStudyResponse[]);
+    const seen = withEvents(withEvents([], [1, 2, 2].map(event)), [1, 3, 2].map(event));
     expect(seen.map(({ revision }) => revision)).toEqual([1, 2, 3]);
+    expect(withEvents(seen, [event(3)])).toBe(seen); // nothing to draw
   });
 });
