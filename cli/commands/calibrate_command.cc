@@ -11,7 +11,7 @@
 #include "cli/input/input_files.h"
 #include "cli/input/read_file.h"
 #include "cli/input/whole_file.h"
-#include "cli/program/exit_code.h"
+#include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/calibration_report.h"
@@ -21,6 +21,7 @@
 #include "search_space/spec/estimate.h"
 #include "server/convert/chip_calibration_wire.h"
 #include "server/convert/convert.h"
+#include "server/process/exit_code.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/chip_calibration/calibrated_chip.h"
 #include "server/tuner/chip_calibration/chip_calibration.h"
@@ -43,7 +44,10 @@ struct CalibrateOptions {
   std::string name = {};
   std::string folder = {};  // empty: --chips
   bool replaces = false;
+  bool is_draft = false;  // store it even if it is not ready
 };
+
+bool IsReady(const v1::ChipCalibration& answer) { return answer.reasons().empty(); }
 
 bool IsName(std::string_view name) {
   constexpr std::string_view kAllowed =
@@ -96,8 +100,7 @@ v1::StepCheck CheckStep(const MeasuredStep& step, const std::string& chip, const
   return check;
 }
 
-absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& options,
-                                                   const GlobalFlags& flags) {
+absl::Status CheckFlags(const CalibrateOptions& options, const GlobalFlags& flags) {
   if (!flags.server.empty()) {
     return InvalidFields({{.field = "--server",
                            .description = "must be absent: write the chip file into the folder "
@@ -108,29 +111,65 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
                            .description = "must be 1 to 64 letters, digits, dots, dashes and "
                                           "underscores"}});
   }
+  return absl::OkStatus();
+}
+
+// Fits the chip to the measurements. Errors name the file and the place in it.
+absl::StatusOr<ChipCalibration> Calibrated(const ChipEntry& base, const std::string& text,
+                                           const std::string& name,
+                                           ChipMeasurements& measurements) {
+  ASSIGN_OR_RETURN(measurements, ParseMeasurements(text));
+  return CalibrateChip(base, measurements, name);
+}
+
+// Writes the chip file, or adds a warning with the reason why it is not written.
+absl::Status Store(const CalibrateOptions& options, const GlobalFlags& flags,
+                   const ChipEntry& entry, v1::ChipCalibration& wire) {
+  const std::string& folder = options.folder.empty() ? flags.chips : options.folder;
+  if (folder.empty()) {
+    wire.add_warnings(
+        "not stored: name the folder of the site's chip files with --chips or --folder");
+    return absl::OkStatus();
+  }
+  if (!IsReady(wire) && !options.is_draft) {
+    wire.add_warnings("not stored, because it is not ready; --draft stores it all the same");
+    return absl::OkStatus();
+  }
+  const std::string path = std::filesystem::path(folder) / fmt::format("{}.json", entry.spec.id);
+  RETURN_IF_ERROR(WriteWholeFile(path, ChipFileText(entry), options.replaces));
+  wire.set_stored_as(path);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& options,
+                                                   const GlobalFlags& flags) {
+  RETURN_IF_ERROR(CheckFlags(options, flags));
   ASSIGN_OR_RETURN(const Knowledge before, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const ChipEntry* const base, before.chips.Find(options.chip));
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.measurements));
-  ASSIGN_OR_RETURN(const ChipMeasurements measurements, ParseMeasurements(text));
-  ASSIGN_OR_RETURN(const ChipCalibration calibration,
-                   CalibrateChip(*base, measurements, options.name));
+  ChipMeasurements measurements;
+  ASSIGN_OR_RETURN(
+      const ChipCalibration calibration,
+      NamedAsStated(
+          Calibrated(*base, text, options.name, measurements),
+          {{.flag = "--measurements", .file = options.measurements},
+           {.field = "measurements", .flag = "--measurements", .file = options.measurements}}));
   v1::ChipCalibration wire = ToWire(calibration);
   Knowledge after = before;
   RETURN_IF_ERROR(after.chips.AddFile(base->spec.id, ChipFileText(calibration.entry)));
   for (const MeasuredStep& step : measurements.steps) {
     *wire.add_steps() = CheckStep(step, calibration.entry.spec.id, before, after);
   }
-  const std::string& folder = options.folder.empty() ? flags.chips : options.folder;
-  if (folder.empty()) {
-    wire.add_warnings(
-        "not stored: name the folder of the site's chip files with --chips or --folder");
-    return wire;
-  }
-  const std::string path =
-      std::filesystem::path(folder) / fmt::format("{}.json", calibration.entry.spec.id);
-  RETURN_IF_ERROR(WriteWholeFile(path, ChipFileText(calibration.entry), options.replaces));
-  wire.set_stored_as(path);
+  RETURN_IF_ERROR(Store(options, flags, calibration.entry, wire));
   return wire;
+}
+
+// Prints the answer. The exit code says whether the chip is ready, unless a draft was asked for.
+int Calibrate(const CalibrateOptions& options, const GlobalFlags& flags) {
+  const absl::StatusOr<v1::ChipCalibration> answer = RunCalibration(options, flags);
+  const bool is_done = !answer.ok() || IsReady(*answer) || options.is_draft;
+  return Print(answer, flags.output, CalibrationReportText,
+               is_done ? kExitDone : kExitTrialsFailed);
 }
 
 }  // namespace
@@ -138,7 +177,9 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
 void AddCalibrateCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App& calibrate =
-      *app.add_subcommand("calibrate", "fit a chip's figures to its microbenchmarks");
+      *app.add_subcommand("calibrate",
+                          "fit a chip's figures to its microbenchmarks; exits with 10 if the chip "
+                          "is not ready to plan with");
   calibrate.add_option("--chip", options->chip, "id or alias of the measured chip")->required();
   calibrate
       .add_option("--measurements", options->measurements,
@@ -151,11 +192,9 @@ void AddCalibrateCommand(CLI::App& app, Program& program) {
   calibrate.add_option("--folder", options->folder,
                        "folder for the chip file (the one of --chips)");
   calibrate.add_flag("--replace", options->replaces, "overwrite a chip file in that folder");
+  calibrate.add_flag("--draft", options->is_draft, "write the chip file even if it is not ready");
   calibrate.callback([options, &program] {
-    program.run = [options, &program] {
-      return Print(RunCalibration(*options, program.flags), program.flags.output,
-                   CalibrationReportText);
-    };
+    program.run = [options, &program] { return Calibrate(*options, program.flags); };
   });
 }
 

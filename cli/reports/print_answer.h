@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "absl/status/statusor.h"
+#include "cli/program/answer_head.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/tune_report.h"
@@ -30,21 +31,23 @@ ReportNotes NotesForTerminal(const GlobalFlags& flags);
 void PrintJsonAnswer(const google::protobuf::Message& answer, const v1::AnswerHead& head);
 void PrintJsonAnswer(const google::protobuf::Message& answer);  // of a command that has done it
 
-// Prints a message as JSON, or as `text` shows it to people, or the error; returns the exit code.
+// Prints a message as JSON, or as `text` shows it to people, or the error; returns the exit code,
+// which is `exit_code` if there is no error.
 template <typename Response, typename Text>
-int PrintAs(const absl::StatusOr<Response>& response, OutputForm output, const Text& text) {
+int PrintAs(const absl::StatusOr<Response>& response, OutputForm output, const Text& text,
+            int exit_code = kExitDone) {
   if (!response.ok()) return Fail(response.status(), output);
   if (output == OutputForm::kJson) {
-    PrintJsonAnswer(*response);
+    PrintJsonAnswer(*response, HeadOf(exit_code));
   } else {
     PrintData(text(ForTerminal(*response)));
   }
-  return kExitDone;
+  return exit_code;
 }
 template <typename Response>
 int Print(const absl::StatusOr<Response>& response, OutputForm output,
-          std::string (*text)(const std::type_identity_t<Response>&)) {
-  return PrintAs(response, output, text);
+          std::string (*text)(const std::type_identity_t<Response>&), int exit_code = kExitDone) {
+  return PrintAs(response, output, text, exit_code);
 }
 // The same with a text in lines of at most so many columns.
 template <typename Response>

@@ -13,7 +13,7 @@ inline constexpr int kExitConflict = 6;     // the state of things forbids it
 inline constexpr int kExitQuota = 7;        // a limit of the server, or a budget, is used up
 inline constexpr int kExitUnavailable = 8;  // the server or the store cannot be used now
 inline constexpr int kExitDeadline = 9;     // the deadline passed before an answer
-inline constexpr int kExitTrialsFailed = 10;  // none of the trials measured a step
+inline constexpr int kExitTrialsFailed = 10;  // no trial measured a step, or a check failed
 inline constexpr int kExitInterrupted = 130;  // interrupted by a signal
 
 }  // namespace meshwright

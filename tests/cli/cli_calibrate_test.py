@@ -34,7 +34,7 @@ class CalibrateTest(Folder):
 
     ROWS = [gemm(size, 2 * size**3 / 5e10 + 1e-5) for size in (128, 256, 384, 512, 768, 1024, 1536)]
 
-    def calibrate(self, *args, content=None, expect=0, chip="cpu-generic"):
+    def calibrate(self, *args, content=None, expect=10, chip="cpu-generic"):
         content = content or measurements(gemm=self.ROWS)
         path = self.write("measured.json", content if isinstance(content, str) else json.dumps(content))
         return self.run_cli("calibrate", "--chip", chip, "--measurements", path, "--name", "board-1", *args,
@@ -47,8 +47,8 @@ class CalibrateTest(Folder):
 
     def test_the_chip_file_is_written_and_used(self):
         site = self.site()
-        answer = json.loads(self.calibrate("--chips", site, "--output", "json").stdout)
-        self.assertEqual(answer["stored_as"], f"{site}/cpu-generic.json")
+        answer = json.loads(self.calibrate("--chips", site, "--output", "json", "--draft", expect=0).stdout)
+        self.assertEqual((answer["stored_as"], answer["exit_reason"]), (f"{site}/cpu-generic.json", "done"))
         shown = json.loads(self.run_cli("chip", "show", "cpu-generic", "--chips", site, "--output", "json").stdout)
         figures = {figure["name"]: figure for figure in shown["figures"]}
         self.assertAlmostEqual(float(figures["peak_fp32_flops_per_second"]["value"]) / 5e10, 1, delta=0.01)
@@ -69,21 +69,40 @@ class CalibrateTest(Folder):
         self.assertIn("calibration board-1 of cpu-generic, measured on board: not ready, because\n  stream was not", text)
         self.assertIn("item elementwise is not in the file", text)
 
+    def test_what_is_not_ready_is_not_stored(self):
+        site = self.site()
+        done = self.calibrate("--chips", site, "--replace", expect=10)
+        self.assertIn("warning: not stored, because it is not ready; --draft stores it all the same", done.stdout)
+        self.assertEqual(list(pathlib.Path(site).iterdir()), [])
+        answer = json.loads(self.calibrate("--folder", site, "--output", "json", expect=10).stdout)
+        self.assertEqual((answer["exit_reason"], answer["verdict"], answer["stored_as"]),
+                         ("trials_failed", "not_ready", ""))
+        self.assertEqual(list(pathlib.Path(site).iterdir()), [])
+
+    def test_a_ratio_out_of_bounds_is_refused_with_what_to_repeat(self):
+        row = {"precision": "bf16", "m": 4096, "n": 4096, "k": 2048, "rank_count": 2, "burst_time_seconds": 0.001,
+               "time_seconds": 0.0072, "slowest_time_seconds": 0.0072}
+        done = self.calibrate(content=measurements(gemm=self.ROWS, sustained_gemm=[row]), expect=10)
+        self.assertIn("\n  sustained_time_ratio = 7.2; must be 0.5 to 5: repeat item sustained_gemm (bf16 4096 x 4096 x "
+                      "2048)\n", done.stdout)
+        self.assertIn("sustained gemm: measure it again on a quiet device: microbench.py --only sustained_gemm --again",
+                      done.stdout)
+
     def test_a_chip_file_is_not_written_over_unasked(self):
         site = self.site()
-        self.calibrate("--chips", site)
+        self.calibrate("--chips", site, "--draft", expect=0)
         before = pathlib.Path(site, "cpu-generic.json").read_text(encoding="utf-8")
-        done = self.calibrate("--chips", site, expect=6)
+        done = self.calibrate("--chips", site, "--draft", expect=6)
         self.assertIn("--replace", done.stderr)
         self.assertEqual(pathlib.Path(site, "cpu-generic.json").read_text(encoding="utf-8"), before)
-        self.calibrate("--chips", site, "--replace")
+        self.calibrate("--chips", site, "--draft", "--replace", expect=0)
 
     def test_the_shipped_cpu_follows_from_its_measurements(self):
         root = EXAMPLES.parent
         shipped = json.loads((root / "vendor_models/chips/cpu-generic.json").read_text(encoding="utf-8"))
         raw = (root / "bench/chips/cpu-generic.microbench.json").read_text(encoding="utf-8")
         site = self.site()
-        self.calibrate("--chips", site, "--replace", content=raw)
+        self.calibrate("--chips", site, "--replace", "--draft", content=raw, expect=0)
         made = json.loads(pathlib.Path(site, "cpu-generic.json").read_text(encoding="utf-8"))
         self.assertEqual(set(made["figures"]), set(shipped["figures"]))
         for name, figure in shipped["figures"].items():
@@ -110,8 +129,8 @@ class CalibrateTest(Folder):
             shipped = json.loads((root / f"vendor_models/chips/{chip}.json").read_text(encoding="utf-8"))["figures"]
             site = self.site()
             raw = (root / f"bench/chips/{chip}.microbench.json").read_text(encoding="utf-8")
-            answer = json.loads(self.calibrate("--output", "json", "--chips", site, "--replace", chip=chip,
-                                               content=raw).stdout)
+            answer = json.loads(self.calibrate("--output", "json", "--chips", site, "--replace", "--draft", chip=chip,
+                                               content=raw, expect=0).stdout)
             made = json.loads(pathlib.Path(site, f"{chip}.json").read_text(encoding="utf-8"))["figures"]
             for name in ("attention_flash2_ratio", "host_link_bandwidth_bytes_per_second", "stream_efficiency_ratio"):
                 self.assertEqual(shipped[name]["provenance"], "measured")
@@ -144,10 +163,10 @@ class CalibrateTest(Folder):
     def test_bad_input_is_named(self):
         broken = measurements(gemm=[{**gemm(128, -1), "pass": "sideways"}])
         text = self.calibrate(content=broken, expect=3).stderr
-        self.assertIn("items.gemm.rows[0].time_seconds", text)
-        self.assertIn("items.gemm.rows[0].pass", text)
+        self.assertIn("/measured.json: items.gemm.rows[0].time_seconds = -1; must be", text)
+        self.assertIn("/measured.json: items.gemm.rows[0].pass = sideways; must be one of", text)
         text = self.calibrate(content="{", expect=3).stderr
-        self.assertIn("measurements = no JSON: parse error at line 1, column 2", text)
+        self.assertIn("/measured.json = no JSON: parse error at line 1, column 2", text)
         self.assertNotIn("json.exception", text)
         self.calibrate(chip="no-such-chip", expect=5)
         self.assertIn("--server", self.calibrate("--server", "127.0.0.1:1", expect=3).stderr)
@@ -158,7 +177,7 @@ class CalibrateTest(Folder):
         # 2 x 4096^3 operations in 2.14e-4 s: 643 TFLOP/s of 320.
         content = measurements(gemm=[{**gemm(4096, 2.14e-4), "precision": "bf16"}])
         text = self.calibrate("--chips", site, "--replace", content=content, expect=3, chip="acme-x1").stderr
-        self.assertIn("items.gemm = 6.422e+14 a second in the fastest bf16 GEMM, 2.01 times the published "
+        self.assertIn("/measured.json: items.gemm = 6.422e+14 a second in the fastest bf16 GEMM, 2.01 times the published "
                       "peak_bf16_flops_per_second of 3.2e+14; must be 0.05 to 1.1 times", text)
         self.assertEqual(pathlib.Path(site, "acme-x1.json").read_bytes(),
                          (EXAMPLES / "new-chip/acme-x1.json").read_bytes())
@@ -191,7 +210,7 @@ class MachineTest(Folder):
         site = pathlib.Path(self.folder) / "site"
         site.mkdir()
         answer = json.loads(self.run_cli("calibrate", "--chip", "cpu-generic", "--measurements", path, "--name", "here",
-                                         "--chips", str(site), "--output", "json").stdout)
+                                         "--chips", str(site), "--draft", "--output", "json").stdout)
         found = {(fit["name"], fit["detail"]): fit for fit in answer["operators"]}
         for wanted in (("gemm", "fp32"), ("memory-bound", ""), ("stream", ""), ("sustained gemm", ""),
                        ("all_reduce", "2 ranks"), ("all_gather", "2 ranks")):

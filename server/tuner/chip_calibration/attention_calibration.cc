@@ -77,10 +77,9 @@ std::optional<double> Flash2Ratio(std::span<const MeasuredAttention> points) {
 void FitFlash2Ratio(CalibrationWork& work, std::vector<MeasuredAttention>& points) {
   const std::optional<double> ratio = Flash2Ratio(points);
   if (!ratio.has_value()) return;
-  work.spec().attention.flash2_ratio = *ratio;
-  work.draft.Set("attention_flash2_ratio", NumberText(*ratio),
-                 {.provenance = Provenance::kMeasured,
-                  .what = "time of the chip's own kernel over FlashAttention 2, median"});
+  SetFound(work, {.name = "attention_flash2_ratio", .value = *ratio},
+           {.provenance = Provenance::kMeasured,
+            .what = "time of the chip's own kernel over FlashAttention 2, median"});
   std::erase_if(points, IsFlash2);
 }
 

@@ -35,12 +35,23 @@ struct OperatorFit {
   bool is_needed = true;    // most plans need it: the chip is not ready without it
 };
 
+// A measured figure that no chip file may hold. The chip keeps its figure.
+struct RefusedFigure {
+  std::string name = {};
+  std::string value = {};
+  double low = 0;
+  double high = 0;
+  std::string item = {};  // the item of the microbenchmarks to repeat
+  std::string size = {};  // the measurement within the item; empty: all of it
+};
+
 struct ChipCalibration {
   std::string name = {};         // given by the user
   std::string device_name = {};  // name of the measured device
   ChipEntry entry = {};          // the calibrated chip
   std::vector<OperatorFit> operators = {};
   std::vector<FigureChange> changes = {};
+  std::vector<RefusedFigure> refused = {};
   std::vector<std::string> warnings = {};
   bool is_quick = false;  // the microbenchmarks were only a test of the program
 };

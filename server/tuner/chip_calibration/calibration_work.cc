@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
 
 #include "estimator/fit/measured.h"
 #include "search_space/spec/choices.h"
+#include "vendor_models/figure_table.h"
 
 namespace meshwright {
 namespace {
@@ -17,6 +21,29 @@ namespace {
 // most.
 constexpr double kLeastReached = 0.05;
 constexpr double kMaxReached = 1.1;
+
+// Returns true for the shares of a bandwidth or of a peak. Few GEMMs leave their own shares
+// undetermined, which is a warning (FiguresAtTheEdge).
+bool IsShare(std::string_view figure) {
+  return figure.ends_with("efficiency_ratio") && !figure.starts_with("gemm_");
+}
+
+// Returns the refusal of a value that no chip file may hold.
+std::optional<RefusedFigure> RefusalOf(const FoundFigure& found) {
+  const auto& all = NumberFigures();
+  const auto row = std::ranges::find(all, found.name, &NumberFigure::key);
+  if (row == all.end()) return std::nullopt;  // ChipDraft has no such figure either
+  const double edge = IsShare(found.name) ? 1e-6 : 0;
+  if (found.value >= row->low * (1 + edge) && found.value <= row->high * (1 - edge)) {
+    return std::nullopt;
+  }
+  return RefusedFigure{.name = std::string(found.name),
+                       .value = found.text.empty() ? NumberText(found.value) : found.text,
+                       .low = row->low,
+                       .high = row->high,
+                       .item = std::string(ItemOf(found.name)),
+                       .size = found.size};
+}
 
 }  // namespace
 
@@ -55,8 +82,44 @@ FigureOrigin OriginOf(Provenance provenance, std::string what, OperatorVerdict v
   return origin;
 }
 
-void SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& origin) {
+bool SetFound(CalibrationWork& work, const FoundFigure& found, const FigureOrigin& origin) {
+  auto refusal = RefusalOf(found);
+  if (refusal.has_value()) {
+    work.result.refused.push_back(*std::move(refusal));
+    return false;
+  }
+  work.draft.Set(found.name, found.text.empty() ? NumberText(found.value) : found.text, origin);
+  return true;
+}
+
+bool SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& origin) {
+  const std::size_t refused_before = work.result.refused.size();
+  for (const auto& [name, value] : figures) {
+    auto refusal = RefusalOf({.name = name, .value = value});
+    if (refusal.has_value()) work.result.refused.push_back(*std::move(refusal));
+  }
+  if (work.result.refused.size() > refused_before) return false;
   for (const auto& [name, value] : figures) work.draft.Set(name, NumberText(value), origin);
+  return true;
+}
+
+std::string_view ItemOf(std::string_view figure) {
+  static constexpr std::pair<std::string_view, std::string_view> kItems[] = {
+      {"stream_", "memory"},
+      {"memory_bandwidth_", "memory"},
+      {"measured_memory_", "memory"},
+      {"memory_bound_", "elementwise"},
+      {"cache_", "elementwise"},
+      {"attention_", "attention"},
+      {"sustained_", "sustained_gemm"},
+      {"scale_up_", "collectives"},
+      {"host_link_", "host_link"},
+      {"overlap_", "overlap"},
+      {"runtime_", "device"}};
+  for (const auto& [beginning, item] : kItems) {
+    if (figure.starts_with(beginning)) return item;
+  }
+  return "gemm";  // its constants and the peaks
 }
 
 void AddMissing(CalibrationWork& work, std::string_view name, std::string_view item) {

@@ -39,8 +39,25 @@ FigureOrigin OriginOf(Provenance provenance, std::string what, OperatorVerdict v
 
 std::string NumberText(double value);
 
+// A figure that was fitted or measured.
+struct FoundFigure {
+  std::string_view name = {};
+  double value = 0;
+  std::string text = {};  // as the chip file has it; empty: NumberText(value)
+  std::string size = {};  // the measurement that decided it; empty: several did
+};
+
+// Puts the figure into the draft. If no chip file may hold its value, puts it into `refused`
+// instead and returns false. So it does with an efficiency at the end of its range: a fit ends
+// there only if it would leave the range.
+bool SetFound(CalibrationWork& work, const FoundFigure& found, const FigureOrigin& origin);
+
+// The same for figures that belong together: if one is refused, none is set.
 using Figures = std::vector<std::pair<std::string_view, double>>;
-void SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& origin);
+bool SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& origin);
+
+// Returns the item of the microbenchmarks that measures a figure.
+std::string_view ItemOf(std::string_view figure);
 
 // Adds an operator that was not measured, with the reason.
 void AddMissing(CalibrationWork& work, std::string_view name, std::string_view item);

@@ -26,7 +26,6 @@
 #include "server/tuner/chip_calibration/rate_fits.h"
 #include "vendor_models/chip_text.h"
 #include "vendor_models/collective_row.h"
-#include "vendor_models/figure_table.h"
 
 namespace meshwright {
 namespace {
@@ -104,14 +103,17 @@ void FitMemory(CalibrationWork& work) {
   });
   const StreamFit fit = FitStreams(large);
   const OperatorVerdict verdict = VerdictOf(fit.rate.error, kStreamLimit);
-  const std::string fastest = fmt::format("{:.4g}", fit.fastest);
+  FoundFigure fastest = {.name = "measured_memory_bandwidth_bytes_per_second",
+                         .value = fit.fastest,
+                         .text = fmt::format("{:.4g}", fit.fastest)};
   const FigureOrigin origin = OriginOf(Provenance::kMeasured, "the fastest large copy", verdict);
-  work.draft.Set("measured_memory_bandwidth_bytes_per_second", fastest, origin);
-  if (!work.draft.IsPublished("memory_bandwidth_bytes_per_second")) {
-    work.draft.Set("memory_bandwidth_bytes_per_second", fastest, origin);
-  }
-  work.draft.Set(
-      "stream_efficiency_ratio", NumberText(fit.rate.value / work.spec().memory_bandwidth.rate),
+  SetFound(work, fastest, origin);
+  fastest.name = "memory_bandwidth_bytes_per_second";
+  if (!work.draft.IsPublished(fastest.name)) SetFound(work, fastest, origin);
+  SetFound(
+      work,
+      {.name = "stream_efficiency_ratio",
+       .value = fit.rate.value / work.spec().memory_bandwidth.rate},
       OriginOf(Provenance::kMeasured, "the median large copy over the nominal bandwidth", verdict));
   work.result.operators.push_back({.name = "stream",
                                    .point_count = static_cast<int>(large.size()),
@@ -127,18 +129,21 @@ void FitSustained(CalibrationWork& work) {
     work.result.operators.back().is_needed = false;
     return;
   }
-  std::vector<double> ratios;
-  ratios.reserve(work.measured.sustained.size());
-  for (const MeasuredSustained& s : work.measured.sustained) {
-    ratios.push_back(s.sustained / s.burst);
-  }
-  std::sort(ratios.begin(), ratios.end());
-  work.draft.Set("sustained_time_ratio", NumberText(ratios[ratios.size() / 2]),
-                 {.provenance = Provenance::kMeasured,
-                  .what = "GEMMs one after the other on all ranks, over a burst on one"});
+  const auto ratio = [](const MeasuredSustained& s) { return s.sustained / s.burst; };
+  std::vector<MeasuredSustained> rows = work.measured.sustained;
+  std::ranges::stable_sort(rows, {}, ratio);
+  const MeasuredSustained& median = rows[rows.size() / 2];
+  SetFound(work,
+           {.name = "sustained_time_ratio",
+            .value = ratio(median),
+            .size = fmt::format("{} {} x {} x {}", Word(median.precision), median.shape.m,
+                                median.shape.n, median.shape.k)},
+           {.provenance = Provenance::kMeasured,
+            .what = "GEMMs one after the other on all ranks, over a burst on one"});
   work.result.operators.push_back({.name = "sustained gemm",
-                                   .point_count = static_cast<int>(ratios.size()),
-                                   .verdict = OperatorVerdict::kMeasured});
+                                   .point_count = static_cast<int>(rows.size()),
+                                   .verdict = OperatorVerdict::kMeasured,
+                                   .is_needed = false});
 }
 
 // Returns the kernels of a layer, fused ones if there are any: the model counts the passes of an
@@ -239,9 +244,11 @@ void FitLink(CalibrationWork& work) {
   for (const MeasuredTraffic& m : work.measured.messages) {
     best = std::max(best, static_cast<double>(m.bytes.count) / m.time.count());
   }
-  work.draft.Set(
-      kRate, fmt::format("{:.4g}", best / kMessageShare),
-      {.provenance = Provenance::kMeasured, .what = "the fastest message between two ranks"});
+  SetFound(work,
+           {.name = kRate,
+            .value = best / kMessageShare,
+            .text = fmt::format("{:.4g}", best / kMessageShare)},
+           {.provenance = Provenance::kMeasured, .what = "the fastest message between two ranks"});
 }
 
 // A figure that few plans need, and the item of the microbenchmarks that measures it.
@@ -250,12 +257,14 @@ struct SmallFigure {
   std::string_view item;
   std::string_view figure;
   std::string_view what;
+  std::string size = {};  // "copies of 16777216 to 268435456 bytes"
 };
 
-bool IsAllowed(std::string_view figure, double value) {
-  const auto& all = NumberFigures();
-  const auto found = std::ranges::find(all, figure, &NumberFigure::key);
-  return found != all.end() && value >= found->low && value <= found->high;
+template <typename Row, typename BytesOf>
+std::string SizesText(const std::vector<Row>& rows, std::string_view what, BytesOf bytes_of) {
+  if (rows.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(rows, {}, bytes_of);
+  return fmt::format("{} of {} to {} bytes", what, bytes_of(least).count, bytes_of(most).count);
 }
 
 void AddSmall(CalibrationWork& work, const SmallFigure& small, const RateFit& fit) {
@@ -264,24 +273,16 @@ void AddSmall(CalibrationWork& work, const SmallFigure& small, const RateFit& fi
     work.result.operators.back().is_needed = false;
     return;
   }
-  const bool is_allowed = IsAllowed(small.figure, fit.value);
-  const OperatorVerdict verdict =
-      is_allowed ? VerdictOf(fit.error, kSmallLimit) : OperatorVerdict::kPoor;
+  const OperatorVerdict verdict = VerdictOf(fit.error, kSmallLimit);
   work.result.operators.push_back({.name = std::string(small.name),
                                    .point_count = fit.row_count,
                                    .held_out = fit.error,
                                    .limit_ratio = kSmallLimit,
                                    .verdict = verdict,
                                    .is_needed = false});
-  if (!is_allowed) {
-    work.result.warnings.push_back(
-        fmt::format("{} was measured as {}, which no chip file may hold: the figure is unchanged",
-                    small.figure, NumberText(fit.value)));
-    return;
-  }
-  work.draft.Set(small.figure, NumberText(fit.value),
-                 OriginOf(Provenance::kMeasured,
-                          fmt::format("{}; {}", small.what, ErrorText(fit.error)), verdict));
+  SetFound(work, {.name = small.figure, .value = fit.value, .size = small.size},
+           OriginOf(Provenance::kMeasured, fmt::format("{}; {}", small.what, ErrorText(fit.error)),
+                    verdict));
 }
 
 void FitHostLink(CalibrationWork& work) {
@@ -293,7 +294,8 @@ void FitHostLink(CalibrationWork& work) {
            {.name = "host link",
             .item = "host_link",
             .figure = "host_link_bandwidth_bytes_per_second",
-            .what = "the median large copy of pinned memory"},
+            .what = "the median large copy of pinned memory",
+            .size = SizesText(large, "copies", [](const MeasuredTraffic& t) { return t.bytes; })},
            FitStreams(large).rate);
 }
 
@@ -302,22 +304,38 @@ void FitOverlapping(CalibrationWork& work) {
            {.name = "overlap",
             .item = "overlap",
             .figure = "overlap_slowdown_ratio",
-            .what = "the median of GEMMs beside an all-reduce"},
+            .what = "the median of GEMMs beside an all-reduce",
+            .size = SizesText(work.measured.overlaps, "all-reduces",
+                              [](const MeasuredOverlap& o) { return o.bytes; })},
            FitOverlap(work.measured.overlaps));
 }
 
-// Advises to repeat the measurement of a poor operator if there is no better advice.
-void AdviseToRepeat(CalibrationWork& work) {
+std::string_view ItemOfOperator(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> kItems[] = {
-      {"stream", "memory"},       {"gemm", "gemm"},
-      {"attention", "attention"}, {"memory-bound", "elementwise"},
-      {"host link", "host_link"}, {"overlap", "overlap"}};
+      {"stream", "memory"},
+      {"gemm", "gemm"},
+      {"attention", "attention"},
+      {"memory-bound", "elementwise"},
+      {"host link", "host_link"},
+      {"overlap", "overlap"},
+      {"sustained gemm", "sustained_gemm"}};
+  const auto* const item = std::ranges::find(kItems, name, [](const auto& i) { return i.first; });
+  return item == std::end(kItems) ? "collectives" : item->second;
+}
+
+// Calls operators poor whose figures were refused, and advises to repeat the measurement of a poor
+// operator if there is no better advice.
+void AdviseToRepeat(CalibrationWork& work) {
   for (OperatorFit& fit : work.result.operators) {
+    const std::string_view item = ItemOfOperator(fit.name);
+    const bool is_refused = std::ranges::find(work.result.refused, item, &RefusedFigure::item) !=
+                            work.result.refused.end();
+    if (is_refused && fit.verdict != OperatorVerdict::kAssumed) {
+      fit.verdict = OperatorVerdict::kPoor;
+    }
     if (fit.verdict != OperatorVerdict::kPoor || !fit.advice.empty()) continue;
-    const auto* const item =
-        std::ranges::find(kItems, fit.name, [](const auto& i) { return i.first; });
-    fit.advice = fmt::format("measure it again on a quiet device: microbench.py --only {} --again",
-                             item == std::end(kItems) ? "collectives" : item->second);
+    fit.advice =
+        fmt::format("measure it again on a quiet device: microbench.py --only {} --again", item);
   }
 }
 
@@ -375,8 +393,11 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
   FitOverlapping(work);
   AdviseToRepeat(work);
   if (measurements.runtime_context.has_value()) {
-    work.draft.Set("runtime_context_bytes", fmt::format("{}", measurements.runtime_context->count),
-                   {.provenance = Provenance::kMeasured});
+    SetFound(work,
+             {.name = "runtime_context_bytes",
+              .value = static_cast<double>(measurements.runtime_context->count),
+              .text = fmt::format("{}", measurements.runtime_context->count)},
+             {.provenance = Provenance::kMeasured});
   }
   WarnOfItems(work);
   if (IsReady(work.result) && work.spec().confidence == Confidence::kLow) {
@@ -396,6 +417,12 @@ std::vector<std::string> WhyNotReady(const ChipCalibration& calibration) {
     if (!fit.is_needed || what.empty()) continue;
     reasons.push_back(
         fmt::format("{}{}{} {}", fit.name, fit.detail.empty() ? "" : ", ", fit.detail, what));
+  }
+  for (const RefusedFigure& refused : calibration.refused) {
+    reasons.push_back(fmt::format("{} = {}; must be {} to {}: repeat item {}{}", refused.name,
+                                  refused.value, NumberText(refused.low), NumberText(refused.high),
+                                  refused.item,
+                                  refused.size.empty() ? "" : fmt::format(" ({})", refused.size)));
   }
   if (calibration.is_quick) reasons.emplace_back("it was measured with --quick");
   return reasons;

@@ -62,10 +62,13 @@ std::optional<Precision> HalfOf(const ChipSpec& chip) {
 // Records the best measured rate, which also becomes the peak if none is published.
 void SetPeak(CalibrationWork& work, Precision precision, std::span<const MeasuredGemm> gemms) {
   const std::string key = PeakKey(precision);
-  const std::string value = fmt::format("{:.4g}", BestRate(gemms));
+  const std::string measured_key = "measured_" + key;
+  const double rate = BestRate(gemms);
+  FoundFigure best = {.name = measured_key, .value = rate, .text = fmt::format("{:.4g}", rate)};
   const FigureOrigin origin = {.provenance = Provenance::kMeasured, .what = "the fastest GEMM"};
-  work.draft.Set("measured_" + key, value, origin);
-  if (!work.draft.IsPublished(key)) work.draft.Set(key, value, origin);
+  SetFound(work, best, origin);
+  best.name = key;
+  if (!work.draft.IsPublished(key)) SetFound(work, best, origin);
 }
 
 // Returns the precision with the highest measured rate among those of 16 bits and more.

@@ -182,7 +182,8 @@ class MeasurementsReader {
   }
 
   void ReadOverlap(ObjectReader& row, const Json& /*object*/) {
-    result_.overlaps.push_back({.gemm = Time(row, "gemm_alone_seconds"),
+    result_.overlaps.push_back({.bytes = Size(row),
+                                .gemm = Time(row, "gemm_alone_seconds"),
                                 .collective = Time(row, "collective_alone_seconds"),
                                 .together = Time(row, "together_seconds")});
   }
@@ -206,9 +207,11 @@ class MeasurementsReader {
 
   void ReadSustained(ObjectReader& row, const Json& /*object*/) {
     const std::optional<Precision> precision = row.Choice<Precision>("precision");
-    result_.sustained.push_back({.precision = precision.value_or(Precision::kBf16),
-                                 .burst = Time(row, "burst_time_seconds"),
-                                 .sustained = Time(row)});
+    result_.sustained.push_back(
+        {.precision = precision.value_or(Precision::kBf16),
+         .shape = {.m = Count(row, "m"), .n = Count(row, "n"), .k = Count(row, "k")},
+         .burst = Time(row, "burst_time_seconds"),
+         .sustained = Time(row)});
   }
 
   void ReadAttention(ObjectReader& row, const Json& /*object*/) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "estimator/fit/measured.h"
+#include "estimator/terms/kernel.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 
@@ -27,6 +28,7 @@ struct MeasuredHostCopy {
 
 // GEMMs that run at the same time as an all-reduce.
 struct MeasuredOverlap {
+  Bytes bytes = {};           // of the all-reduce
   Seconds gemm = Seconds(0);  // on its own
   Seconds collective = Seconds(0);
   Seconds together = Seconds(0);
@@ -40,6 +42,7 @@ struct MeasuredElementwise {
 
 struct MeasuredSustained {
   Precision precision = Precision::kBf16;
+  MatmulShape shape = {};
   Seconds burst = Seconds(0);
   Seconds sustained = Seconds(0);
 };

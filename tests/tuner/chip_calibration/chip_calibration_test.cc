@@ -105,8 +105,8 @@ TEST(ChipCalibrationTest, OverlapIsWhatTheShorterPartCosts) {
 TEST(ChipCalibrationTest, AnOverlapThatNoFileMayHoldIsLeftOut) {
   const ChipCalibration calibration = Calibrated(AllItems() + ", " + Overlaps({6, 6, 6}));
   EXPECT_EQ(calibration.entry.spec.overlap_slowdown, Base().spec.overlap_slowdown);
-  EXPECT_THAT(calibration.warnings,
-              Contains(HasSubstr("overlap_slowdown_ratio was measured as 10")));
+  EXPECT_THAT(WhyNotReady(calibration),
+              Contains(HasSubstr("overlap_slowdown_ratio = 10; must be 0 to 2")));
   EXPECT_EQ(OperatorOf(calibration, "overlap").verdict, OperatorVerdict::kPoor);
   EXPECT_EQ(OperatorOf(calibration, "overlap").point_count, 3);  // one row says nothing
 }

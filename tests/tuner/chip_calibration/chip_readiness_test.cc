@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -182,6 +183,61 @@ TEST(ChipReadinessTest, SaysWhyItIsNotReadyAndOnWhatItWasMeasured) {
                                  R"( "time_seconds": 6e-4})"}));
   EXPECT_THAT(WhyNotReady(calibration),
               ElementsAre("stream has too few points", "memory-bound was not measured"));
+}
+
+double FigureOf(const ChipEntry& entry, std::string_view name) {
+  const ChipFigure* figure = FindFigure(entry, name);
+  return figure == nullptr ? 0 : std::stod(figure->value);
+}
+
+// 0.0072 / 0.001 is 7.2, and a chip file holds 0.5 to 5.
+TEST(ChipReadinessTest, ARatioOutOfItsBoundsIsRefused) {
+  std::string items = AllItems();
+  const std::string usual = R"("time_seconds": 0.0013, "rank_count")";
+  ASSERT_NE(items.find(usual), std::string::npos);
+  items.replace(items.find(usual), usual.size(), R"("time_seconds": 0.0072, "rank_count")");
+  const ChipCalibration calibration = Calibrated(items);
+  EXPECT_THAT(WhyNotReady(calibration),
+              ElementsAre("sustained_time_ratio = 7.2; must be 0.5 to 5: repeat item "
+                          "sustained_gemm (bf16 4096 x 4096 x 4096)"));
+  EXPECT_EQ(OperatorOf(calibration, "sustained gemm").verdict, OperatorVerdict::kPoor);
+  EXPECT_THAT(OperatorOf(calibration, "sustained gemm").advice,
+              HasSubstr("microbench.py --only sustained_gemm --again"));
+  EXPECT_EQ(FigureOf(calibration.entry, "sustained_time_ratio"),
+            FigureOf(Base(), "sustained_time_ratio"));
+}
+
+// Each pair takes (9 - 2) / 1 = 7 times the hidden time longer.
+TEST(ChipReadinessTest, AnOverlapOutOfItsBoundsNamesItsSizes) {
+  const auto row = [](int bytes) {
+    return fmt::format(R"({{"rank_count": 2, "bytes": {}, "gemm_alone_seconds": 2e-3,)"
+                       R"( "collective_alone_seconds": 1e-3, "together_seconds": 9e-3}})",
+                       bytes);
+  };
+  const ChipCalibration calibration =
+      Calibrated(AllItems() + ", " + Item("overlap", {row(4096), row(65536), row(1 << 20)}));
+  EXPECT_THAT(WhyNotReady(calibration),
+              ElementsAre("overlap_slowdown_ratio = 7; must be 0 to 2: repeat item overlap "
+                          "(all-reduces of 4096 to 1048576 bytes)"));
+}
+
+// Kernels at ten times the bandwidth: the fit ends at 2, the most that a chip file may hold.
+TEST(ChipReadinessTest, AFitThatEndsAtTheEdgeOfItsRangeIsRefusedWhole) {
+  std::vector<std::string> rows;
+  for (int i = 0; i < 10; ++i) {
+    const double bytes = std::round(1e7 * std::pow(2, i));
+    rows.push_back(fmt::format(R"({{"operation": "gelu", "pass": "forward", "element_count": 1,)"
+                               R"( "bytes": {}, "time_seconds": {}}})",
+                               bytes, 1e-7 + bytes / 2e13));
+  }
+  const ChipCalibration calibration = Calibrated(Item("elementwise", rows));
+  EXPECT_THAT(WhyNotReady(calibration),
+              Contains("memory_bound_efficiency_ratio = 2; must be 0.01 to 2: repeat item "
+                       "elementwise"));
+  for (const std::string_view figure :
+       {"memory_bound_efficiency_ratio", "memory_bound_fixed_seconds"}) {
+    EXPECT_EQ(FigureOf(calibration.entry, figure), FigureOf(Base(), figure)) << figure;
+  }
 }
 
 TEST(ChipReadinessTest, OnePointIsNotEnoughToBeReady) {
