@@ -9,6 +9,7 @@
 #include <set>
 
 #include "search_space/base/status.h"
+#include "server/tuner/import/text/yaml_document.h"
 
 namespace meshwright {
 namespace {
@@ -17,44 +18,6 @@ constexpr int kMaxYamlLevels = 64;
 constexpr std::size_t kMaxYamlValues = 100'000;
 constexpr std::size_t kMaxYamlBytes = 16U << 20U;
 
-// The parser and its document are C types.
-class YamlText {
- public:
-  explicit YamlText(std::string_view text) : is_ready_(yaml_parser_initialize(&parser_) != 0) {
-    if (!is_ready_) return;
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
-                                 text.size());
-  }
-  ~YamlText() {
-    yaml_document_delete(&document_);
-    if (is_ready_) yaml_parser_delete(&parser_);
-  }
-  YamlText(const YamlText&) = delete;
-  YamlText& operator=(const YamlText&) = delete;
-
-  // Reads the next document; behind the last one its root is null.
-  absl::Status Load() {
-    yaml_document_delete(&document_);
-    if (is_ready_ && yaml_parser_load(&parser_, &document_) != 0) return absl::OkStatus();
-    const char* const problem = parser_.problem;
-    return absl::InvalidArgumentError(fmt::format(
-        "line {}, column {}: {}", parser_.problem_mark.line + 1, parser_.problem_mark.column + 1,
-        problem == nullptr ? "cannot be read" : problem));
-  }
-
-  yaml_node_t* Root() { return yaml_document_get_root_node(&document_); }
-  yaml_node_t& Node(int index) { return *yaml_document_get_node(&document_, index); }
-
- private:
-  yaml_parser_t parser_ = {};
-  yaml_document_t document_ = {};
-  bool is_ready_ = false;
-};
-
-std::string_view TextOf(const yaml_node_t& node) {
-  return {reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length};
-}
-
 std::string Quoted(std::string_view text) {
   using Json = nlohmann::json;
   return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -62,6 +25,13 @@ std::string Quoted(std::string_view text) {
 
 absl::Status Mistake(const yaml_node_t& node, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("line {}: {}", node.start_mark.line + 1, what));
+}
+
+absl::Status Load(YamlDocuments& yaml) {
+  const auto problem = yaml.Load();
+  if (!problem.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("line {}, column {}: {}", problem->line, problem->column, problem->text));
 }
 
 // Returns the number without the underscores between its digits, or an empty text if it is none.
@@ -79,7 +49,7 @@ std::string NumberText(std::string_view text) {
 }
 
 std::string ScalarJson(const yaml_node_t& node) {
-  const std::string_view text = TextOf(node);
+  const std::string_view text = ScalarText(node);
   if (node.data.scalar.style != YAML_PLAIN_SCALAR_STYLE) return Quoted(text);
   for (const std::string_view word : {"", "~", "null", "Null", "NULL"}) {
     if (text == word) return "null";
@@ -96,7 +66,7 @@ std::string ScalarJson(const yaml_node_t& node) {
 
 class JsonWriter {
  public:
-  explicit JsonWriter(YamlText& yaml) : yaml_(yaml) {}
+  explicit JsonWriter(YamlDocuments& yaml) : yaml_(yaml) {}
 
   absl::Status Write(const yaml_node_t& node, int depth) {
     if (depth > kMaxYamlLevels) {
@@ -136,12 +106,12 @@ class JsonWriter {
     for (auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top; ++pair) {
       const yaml_node_t& key = yaml_.Node(pair->key);
       if (key.type != YAML_SCALAR_NODE) return Mistake(key, "a key must be a word");
-      if (!seen.insert(TextOf(key)).second) {
-        return Mistake(key,
-                       fmt::format("{} is given twice; must be given once", Quoted(TextOf(key))));
+      if (!seen.insert(ScalarText(key)).second) {
+        return Mistake(
+            key, fmt::format("{} is given twice; must be given once", Quoted(ScalarText(key))));
       }
       if (seen.size() > 1) json_ += ", ";
-      json_ += Quoted(TextOf(key)) + ": ";
+      json_ += Quoted(ScalarText(key)) + ": ";
       RETURN_IF_ERROR(Write(yaml_.Node(pair->value), depth + 1));
     }
     json_ += '}';
@@ -159,7 +129,7 @@ class JsonWriter {
     return absl::OkStatus();
   }
 
-  YamlText& yaml_;
+  YamlDocuments& yaml_;
   std::string json_;
   std::size_t value_count_ = 0;
 };
@@ -171,12 +141,12 @@ absl::StatusOr<std::string> YamlAsJson(std::string_view text) {
     return absl::InvalidArgumentError(
         fmt::format("{} bytes; must be at most {}", text.size(), kMaxYamlBytes));
   }
-  YamlText yaml(text);
-  RETURN_IF_ERROR(yaml.Load());
+  YamlDocuments yaml(text);
+  RETURN_IF_ERROR(Load(yaml));
   if (yaml.Root() == nullptr) return "{}";
   JsonWriter writer(yaml);
   RETURN_IF_ERROR(writer.Write(*yaml.Root(), 1));
-  RETURN_IF_ERROR(yaml.Load());
+  RETURN_IF_ERROR(Load(yaml));
   if (yaml.Root() != nullptr) {
     return Mistake(*yaml.Root(), "a second document; must be one");
   }

@@ -7,6 +7,7 @@
 
 #include "search_space/base/status.h"
 #include "server/tuner/import/text/config_settings.h"
+#include "server/tuner/import/text/yaml_document.h"
 
 namespace meshwright {
 namespace {
@@ -16,58 +17,37 @@ using Json = nlohmann::ordered_json;
 constexpr int kMaxYamlDepth = 64;
 constexpr std::size_t kMaxSettings = 100000;  // aliases can repeat a mapping without end
 
-// A parser of libyaml and the document that it reads, which are C types.
-struct Loaded {
-  yaml_parser_t parser = {};
-  yaml_document_t document = {};
-  bool is_ready = false;
-
-  Loaded() : is_ready(yaml_parser_initialize(&parser) != 0) {}
-  ~Loaded() {
-    yaml_document_delete(&document);
-    if (is_ready) yaml_parser_delete(&parser);
-  }
-  Loaded(const Loaded&) = delete;
-  Loaded& operator=(const Loaded&) = delete;
-};
-
-std::string ScalarText(const yaml_node_t& node) {
-  // libyaml has bytes.
-  return {reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length};
-}
-
 bool IsPlain(const yaml_node_t& node) { return node.data.scalar.style == YAML_PLAIN_SCALAR_STYLE; }
 
 class YamlReader {
  public:
-  YamlReader(yaml_document_t& document, std::string_view file) : document_(document), file_(file) {}
+  YamlReader(YamlDocuments& yaml, std::string_view file) : yaml_(yaml), file_(file) {}
 
   // Returns false if the document is no mapping, is nested too deeply or is too large.
   bool Read(std::vector<Setting>& settings) {
-    const yaml_node_t* root = yaml_document_get_root_node(&document_);
+    const yaml_node_t* root = yaml_.Root();
     if (root == nullptr) return true;  // an empty file
     return root->type == YAML_MAPPING_NODE && Flatten(*root, "", 0, settings) && !is_cut_;
   }
 
  private:
-  yaml_node_t& Node(int index) { return *yaml_document_get_node(&document_, index); }
-
   bool Flatten(const yaml_node_t& mapping, const std::string& prefix, int depth,
                std::vector<Setting>& settings) {
     if (depth > kMaxYamlDepth || ++visit_count_ > kMaxSettings) return false;
     for (auto* pair = mapping.data.mapping.pairs.start; pair != mapping.data.mapping.pairs.top;
          ++pair) {
-      const yaml_node_t& key = Node(pair->key);
-      const yaml_node_t& value = Node(pair->value);
+      const yaml_node_t& key = yaml_.Node(pair->key);
+      const yaml_node_t& value = yaml_.Node(pair->value);
       if (key.type != YAML_SCALAR_NODE) return false;
-      const std::string name = ScalarText(key);
+      const std::string name(ScalarText(key));
       const std::string path = prefix.empty() ? name : fmt::format("{}.{}", prefix, name);
       if (value.type == YAML_MAPPING_NODE) {
         if (!Flatten(value, path, depth + 1, settings)) return false;
         continue;
       }
       const bool is_text = value.type == YAML_SCALAR_NODE;
-      std::string text = is_text ? ScalarText(value) : ListJson(value, depth + 1).dump();
+      std::string text =
+          is_text ? std::string(ScalarText(value)) : ListJson(value, depth + 1).dump();
       if (is_text && text.empty() && IsPlain(value)) text = "null";
       settings.push_back({.key = path,
                           .value = std::move(text),
@@ -83,7 +63,7 @@ class YamlReader {
       return nullptr;
     }
     if (node.type == YAML_SCALAR_NODE) {
-      const std::string text = ScalarText(node);
+      const std::string text(ScalarText(node));
       const Json number = Json::parse(text, nullptr, false);
       return IsPlain(node) && (number.is_number() || number.is_boolean()) ? number : Json(text);
     }
@@ -91,9 +71,9 @@ class YamlReader {
       Json object = Json::object();
       for (auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top;
            ++pair) {
-        const yaml_node_t& key = Node(pair->key);
+        const yaml_node_t& key = yaml_.Node(pair->key);
         if (key.type == YAML_SCALAR_NODE) {
-          object[ScalarText(key)] = ListJson(Node(pair->value), depth + 1);
+          object[std::string(ScalarText(key))] = ListJson(yaml_.Node(pair->value), depth + 1);
         }
       }
       return object;
@@ -101,12 +81,12 @@ class YamlReader {
     Json list = Json::array();
     for (auto* item = node.data.sequence.items.start; item != node.data.sequence.items.top;
          ++item) {
-      list.push_back(ListJson(Node(*item), depth + 1));
+      list.push_back(ListJson(yaml_.Node(*item), depth + 1));
     }
     return list;
   }
 
-  yaml_document_t& document_;
+  YamlDocuments& yaml_;
   std::string_view file_;
   std::size_t visit_count_ = 0;  // mappings and parts of lists that were read
   bool is_cut_ = false;          // a list was too deep or too long
@@ -139,18 +119,13 @@ void Interpolate(std::vector<Setting>& settings) {
 }  // namespace
 
 absl::StatusOr<std::vector<Setting>> YamlSettings(std::string_view text, std::string_view file) {
-  Loaded yaml;
-  if (!yaml.is_ready) return absl::ResourceExhaustedError("libyaml has no memory");
-  yaml_parser_set_input_string(&yaml.parser, reinterpret_cast<const unsigned char*>(text.data()),
-                               text.size());
-  if (yaml_parser_load(&yaml.parser, &yaml.document) == 0) {
-    const char* const problem = yaml.parser.problem;
+  YamlDocuments yaml(text);
+  if (const auto problem = yaml.Load(); problem.has_value()) {
     return InvalidFields(
-        {{.field = fmt::format("{} line {}", file, yaml.parser.problem_mark.line + 1),
-          .description = problem == nullptr ? "must be YAML" : problem}});
+        {{.field = fmt::format("{} line {}", file, problem->line), .description = problem->text}});
   }
   std::vector<Setting> settings;
-  if (!YamlReader(yaml.document, file).Read(settings)) {
+  if (!YamlReader(yaml, file).Read(settings)) {
     return InvalidFields(
         {{.field = std::string(file),
           .description = fmt::format("must be a mapping of named keys, at most {} deep and of at "
