@@ -11,7 +11,7 @@
 
 #include "proto/json/json_tree.h"
 #include "search_space/base/status.h"
-#include "server/tuner/import/import.h"
+#include "server/tuner/import/job_source.h"
 #include "server/tuner/import/text/yaml_json.h"
 
 namespace meshwright {
@@ -95,16 +95,14 @@ absl::StatusOr<std::string> AsJson(std::string text, std::string_view path) {
 std::optional<std::string> OwnJson(const std::string& text, std::string_view path,
                                    const google::protobuf::Descriptor& type) {
   auto json = AsJson(text, path);
-  if (!json.ok() || !LooksLikeOwnJson(*json)) return std::nullopt;
-  if (!IsYaml(text, path)) return *std::move(json);
+  if (!json.ok()) return std::nullopt;
   const auto tree = ReadJsonTree(*json);
-  if (!tree.ok()) return std::nullopt;
-  const auto& keys = std::get<JsonObject>(tree->value);  // LooksLikeOwnJson has seen it
-  std::size_t known_count = 0;
-  for (const auto& [key, value] : keys) {
-    if (type.FindFieldByName(key) != nullptr) ++known_count;
-  }
-  return 2 * known_count >= keys.size() ? std::optional(*std::move(json)) : std::nullopt;
+  const auto* const keys = tree.ok() ? std::get_if<JsonObject>(&tree->value) : nullptr;
+  if (keys == nullptr || HasKeyOfFramework(*json)) return std::nullopt;
+  const bool has_ours = keys->empty() || std::ranges::any_of(*keys, [&type](const auto& entry) {
+                          return type.FindFieldByName(entry.first) != nullptr;
+                        });
+  return has_ours || !IsYaml(text, path) ? std::optional(*std::move(json)) : std::nullopt;
 }
 
 }  // namespace meshwright

@@ -18,9 +18,9 @@ namespace meshwright {
 // as YAML is none.
 absl::StatusOr<std::string> AsJson(std::string text, std::string_view path);
 
-// Returns the text as JSON if it is a message of this type in our own keys, or nullopt if it is the
-// file of a training framework: a script, JSON with the framework's keys, or YAML most of whose
-// keys are not the message's.
+// Returns the text as JSON if it is meant as a message of this type in our own keys, or nullopt if
+// it is not: a script, a file with a key by which we know a framework's, or YAML that has no key of
+// the message. Files with mistyped keys are ours, so that the error can name the right ones.
 std::optional<std::string> OwnJson(const std::string& text, std::string_view path,
                                    const google::protobuf::Descriptor& type);
 

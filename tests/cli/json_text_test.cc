@@ -89,6 +89,19 @@ TEST(OwnJsonTest, KnowsOurKeysFromThoseOfFrameworks) {
   EXPECT_TRUE(OwnJson("{\"tensor_parallel\": 2} // mine", "p.json", plan).has_value());
   // Megatron's YAML shares a key with a plan.
   EXPECT_FALSE(OwnJson("sequence_parallel: true\nnum_layers: 2\nbf16: true\n", "m.yaml", plan));
+  EXPECT_FALSE(OwnJson("tensor_model_parallel_size: 8\nsequence_parallel: true\n", "m.yaml", plan));
+  EXPECT_FALSE(OwnJson("per_device_batch_size: 1\nmicro_batch_size: 1\n", "maxtext.yaml", plan));
+  EXPECT_FALSE(OwnJson(R"({"tensor_parallel_degree": 2, "micro_batch_size": 1})", "p.json", plan));
+  EXPECT_FALSE(OwnJson("dataset: mine\nlora_rank: 8\n", "other.yaml", plan).has_value());
+  // One right key is enough: the error names the others.
+  EXPECT_TRUE(OwnJson("tp: 8\npp: 4\ncp: 2\nmicro_batch_size: 1\n", "p.yaml", plan).has_value());
+  EXPECT_TRUE(OwnJson("{}", "p.json", plan).has_value());
+  EXPECT_TRUE(OwnJson(R"({"tp": 2})", "p.json", plan).has_value());
+  const auto& whole = *v1::EvaluateCase::descriptor();
+  EXPECT_TRUE(
+      OwnJson("model: {name: m}\nseed: 1\nlaunch: x\nplan: {}\n", "c.yaml", whole).has_value());
+  EXPECT_FALSE(OwnJson("model: {tensor_model_parallel_size: 2}\ntrain: {}\n", "b.yaml", whole));
+  EXPECT_FALSE(OwnJson("[1]", "p.json", plan).has_value());
   EXPECT_FALSE(OwnJson("#!/bin/bash\ntorchrun a.py\n", "run.sh", plan).has_value());
   EXPECT_FALSE(OwnJson(R"({"zero_optimization": {}})", "ds.json", plan).has_value());
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "search_space/base/status.h"
@@ -105,15 +104,6 @@ absl::Status Mistakes(std::vector<FieldViolation> violations) {
 }
 
 }  // namespace
-
-bool LooksLikeOwnJson(std::string_view text) {
-  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false, true);
-  if (!json.is_object()) return false;
-  constexpr std::array<std::string_view, 6> kForeign = {
-      "train_batch_size",       "train_micro_batch_size_per_gpu", "zero_optimization",
-      "tensor_parallel_degree", "per_device_train_batch_size",    "model_name_or_path"};
-  return std::ranges::none_of(kForeign, [&](std::string_view key) { return json.contains(key); });
-}
 
 absl::StatusOr<ImportedJob> ImportJob(const ImportRequest& request) {
   ASSIGN_OR_RETURN(JobSource source, GatherJob(request));

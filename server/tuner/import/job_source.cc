@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -377,6 +378,23 @@ class Gatherer {
 };
 
 }  // namespace
+
+bool HasKeyOfFramework(std::string_view json) {
+  const auto file = nlohmann::json::parse(json.begin(), json.end(), nullptr, false, true);
+  const auto has = [&file](std::string_view key) {
+    const nlohmann::json* at = &file;
+    while (!key.empty()) {
+      const std::string_view name = key.substr(0, key.find('.'));
+      if (!at->is_object() || !at->contains(name)) return false;
+      at = &(*at)[name];
+      key.remove_prefix(std::min(name.size() + 1, key.size()));
+    }
+    return true;
+  };
+  return std::ranges::any_of(kMarks, [&has](const FileMark& mark) {
+    return mark.form != FileForm::kToml && has(mark.key);
+  });
+}
 
 absl::StatusOr<JobSource> GatherJob(const ImportRequest& request) {
   return Gatherer(request).Gather();

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,5 +25,9 @@ struct JobSource {
 // Finds out what a file is, and gathers its settings. For a file of no known framework the reason
 // is UNKNOWN_LAUNCH_FILE.
 absl::StatusOr<JobSource> GatherJob(const ImportRequest& request);
+
+// Returns true if a configuration, as JSON text, has a key by which GatherJob knows the file of a
+// framework. No message of ours has such a key.
+bool HasKeyOfFramework(std::string_view json);
 
 }  // namespace meshwright

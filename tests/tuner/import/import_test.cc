@@ -10,6 +10,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/job_source.h"
 #include "server/tuner/import/readers.h"
 #include "server/tuner/import/setting_reader.h"
 #include "tests/search_space/models.h"
@@ -206,10 +207,11 @@ TEST(ImportTest, HostileFilesAreRefused) {
   EXPECT_THAT(Message(Import("a.yaml", bomb)), HasSubstr("must be a mapping of named keys"));
 }
 
-TEST(ImportTest, OwnJsonIsNone) {
-  EXPECT_TRUE(LooksLikeOwnJson(R"({"tensor_parallel": 2})"));
-  EXPECT_FALSE(LooksLikeOwnJson(R"({"zero_optimization": {}})"));
-  EXPECT_FALSE(LooksLikeOwnJson("--bf16"));
+TEST(ImportTest, OwnJsonHasNoKeyOfAFramework) {
+  EXPECT_FALSE(HasKeyOfFramework(R"({"tensor_parallel": 2, "micro_batch_size": 1})"));
+  EXPECT_TRUE(HasKeyOfFramework(R"({"zero_optimization": {"stage": 2}})"));
+  EXPECT_TRUE(HasKeyOfFramework(R"({"model": {"tensor_model_parallel_size": 2}})"));
+  EXPECT_FALSE(HasKeyOfFramework("--bf16"));
 }
 
 TEST(LayoutLayersTest, Parts) {
