@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
 
 namespace meshwright {
 namespace {
+
+// The width of a figure that is a number or a word. Lists, as those of collectives, are wider.
+constexpr std::size_t kMostFigure = 20;
 
 // Shows a rate in tera; hosts have a hundredth of an accelerator's, so small ones get more digits.
 std::string TeraText(double value) {
@@ -77,7 +82,7 @@ std::string ChipReport(const v1::Chip& chip, int columns) {
   }
   if (!chip.notes().empty()) text += IndentedLine("notes: " + chip.notes(), columns);
   Table figures({{.title = "figure"},
-                 {.title = "value"},
+                 {.title = "value", .most = kMostFigure},
                  {.title = "provenance"},
                  {.title = "confidence"},
                  {.title = "source"}});

@@ -46,37 +46,59 @@ std::string WithBroken(std::string line, std::string_view cell, std::size_t befo
 
 }  // namespace
 
-std::vector<std::size_t> Table::Widths() const {
+std::vector<std::size_t> Table::Widths(bool is_narrow) const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t width = Width(columns_[i].title);
-    for (const auto& row : rows_) width = std::max(width, Width(row[i]));
+    for (const auto& row : rows_) {
+      if (!is_narrow || !IsWide(row, i)) width = std::max(width, Width(row[i]));
+    }
     widths.push_back(width);
   }
   return widths;
 }
 
+bool Table::IsWide(const std::vector<std::string>& row, std::size_t i) const {
+  return columns_[i].most > 0 && Width(row[i]) > columns_[i].most;
+}
+
+std::vector<std::string> Table::WithoutWide(std::vector<std::string> row) const {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (IsWide(row, i)) row[i].clear();
+  }
+  return row;
+}
+
 std::string Table::Below(const std::vector<std::string>& row, std::size_t beside,
                          std::string_view indent, int columns) const {
   const std::string inner = std::string(indent) + kIndent + kIndent;
-  if (beside + 1 == row.size()) return Wrapped(row[beside], columns, inner, inner);
+  std::vector<std::size_t> cells;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (!row[i].empty() && (i >= beside || IsWide(row, i))) cells.push_back(i);
+  }
+  if (cells.empty()) return "";
+  if (beside + 1 == row.size() && cells.front() == beside) {
+    return Wrapped(row[beside], columns, inner, inner);
+  }
   std::vector<std::string> items;
-  for (std::size_t i = beside; i < row.size(); ++i) {
-    if (row[i].empty()) continue;
+  items.reserve(cells.size());
+  for (const std::size_t i : cells) {
     items.push_back(columns_[i].title.empty() ? row[i] : columns_[i].title + " " + row[i]);
   }
   return WrappedItems(items, ";", columns, inner);
 }
 
 std::string Table::Text(std::string_view indent, int columns) const {
-  std::vector<std::size_t> widths = Widths();
+  std::vector<std::size_t> widths = Widths(/*is_narrow=*/false);
   const auto most = static_cast<std::size_t>(columns);
+  const auto end = [&] { return indent.size() + WidthOf(widths, widths.size()) - kGap; };
+  const bool is_narrow = columns != 0 && end() > most;
+  if (is_narrow) widths = Widths(is_narrow);
+  const bool fits = !is_narrow || end() <= most;
   const std::size_t before = indent.size() + WidthOf(widths, widths.size() - 1);  // the last column
-  const bool fits = columns == 0 || before + widths.back() <= most;
   const bool breaks_last = !fits && before + kLeastLast <= most;
   if (!fits) widths.pop_back();
   // Columns without room beside the first one go below it.
-  const auto end = [&] { return indent.size() + WidthOf(widths, widths.size()) - kGap; };
   while (!fits && widths.size() > 1 && end() > most) widths.pop_back();
 
   std::vector<std::string> titles;
@@ -88,11 +110,10 @@ std::string Table::Text(std::string_view indent, int columns) const {
   std::string text;
   const auto has_title = [](const Column& column) { return !column.title.empty(); };
   if (std::ranges::any_of(columns_, has_title)) text += line_of(titles);
+  const std::size_t beside = breaks_last ? columns_.size() : widths.size();
   for (const auto& row : rows_) {
-    text += line_of(row);
-    if (widths.size() < row.size() && !breaks_last) {
-      text += Below(row, widths.size(), indent, columns);
-    }
+    text +=
+        is_narrow ? line_of(WithoutWide(row)) + Below(row, beside, indent, columns) : line_of(row);
   }
   return text;
 }

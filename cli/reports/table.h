@@ -13,6 +13,9 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title = {};
   Align align = Align::kLeft;
+  // If lines are too long, cells that are wider stand below their row with their title, so that
+  // they widen the column for no other row. 0: none does.
+  std::size_t most = 0;
 };
 
 // The indent of what stands below a heading.
@@ -34,9 +37,14 @@ class Table {
   [[nodiscard]] std::string Text(std::string_view indent, int columns = 0) const;
 
  private:
-  [[nodiscard]] std::vector<std::size_t> Widths() const;
+  // Returns the widths of the columns. If the table is narrow, wide cells do not count.
+  [[nodiscard]] std::vector<std::size_t> Widths(bool is_narrow) const;
 
-  // Returns the lines below a row for the cells from `beside` on.
+  [[nodiscard]] bool IsWide(const std::vector<std::string>& row, std::size_t i) const;
+
+  [[nodiscard]] std::vector<std::string> WithoutWide(std::vector<std::string> row) const;
+
+  // Returns the lines below a row for its wide cells and the cells from `beside` on.
   [[nodiscard]] std::string Below(const std::vector<std::string>& row, std::size_t beside,
                                   std::string_view indent, int columns) const;
 

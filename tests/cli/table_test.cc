@@ -34,6 +34,31 @@ TEST(TableTest, CountsColumnsOfTheTerminal) {
   EXPECT_EQ(table.Text(""), "t     u\nµs    1\n通义  2\ne\u0301     3\n");
 }
 
+// Of 31 columns a line has two too many with the wide value, and none without it.
+TEST(TableTest, AWideCellStandsBelowItsRow) {
+  Table table({{.title = "figure"}, {.title = "value", .most = 6}, {.title = "from"}});
+  table.AddRow({"peak", "989", "vendor"});
+  table.AddRow({"tiles", "256x128 128x256 64x64", "us"});
+  EXPECT_EQ(table.Text("", 31),
+            "figure  value  from\n"
+            "peak    989    vendor\n"
+            "tiles          us\n"
+            "    value 256x128 128x256 64x64\n");
+  EXPECT_EQ(table.Text("", 40),
+            "figure  value                  from\n"
+            "peak    989                    vendor\n"
+            "tiles   256x128 128x256 64x64  us\n");
+  // The last column goes below too: 6 + 2 + 5 + 2 = 15 columns are before its 6.
+  EXPECT_EQ(table.Text("", 20),
+            "figure  value\n"
+            "peak    989\n"
+            "    vendor\n"
+            "tiles\n"
+            "    value 256x128\n"
+            "    128x256 64x64;\n"
+            "    from us\n");
+}
+
 Table WideTable() {
   Table table({{.title = "id"},
                {.title = "state"},
