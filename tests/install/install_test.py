@@ -79,14 +79,32 @@ class InstallTest(unittest.TestCase):
                                            "--output", "json"))
         self.assertTrue(answer["plans"])
 
-    def test_template_outside_of_the_tree(self):
-        source = self.elsewhere / "acme"
-        shutil.copytree(self.share / "templates" / "c", source)
-        library = self.elsewhere / "libacme.so"
-        # This is the command in the template's README.
-        self.run_there("cc", "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden",
-                       f"-I{self.prefix / 'include' / 'meshwright'}", source / "roofline.c", "-o", library, "-lm")
-        self.assertIn("passed", self.run_there(self.meshwright, "model", "check", "--library", library))
+    def template(self, name):
+        """Copies a template to another folder, as its README says, and returns that folder."""
+        source = self.elsewhere / name
+        shutil.copytree(self.share / "templates" / name, source)
+        return source
+
+    def assert_passes(self, *model):
+        self.assertIn("\npassed: a study may use this model", self.run_there(self.meshwright, "model", "check", *model))
+
+    def test_the_first_command_of_the_vendors_page(self):
+        page = self.prefix / "share" / "doc" / "meshwright" / "docs" / "vendor_models" / "writing_one.md"
+        command = re.search(r"```bash\n(.*?)```", page.read_text(), re.S).group(1)
+        self.assertIn("prefix=/usr\n", command)
+        command = "set -e\n" + command.replace("prefix=/usr\n", f"prefix={self.prefix}\n")
+        self.assertIn("\npassed: a study may use this model", self.run_there("bash", "-c", command))
+
+    def test_template_in_cpp_outside_of_the_tree(self):
+        source = self.template("cpp")
+        self.run_there("cmake", "-S", source, "-B", source / "build", f"-DMESHWRIGHT_PROTO={self.share / 'proto'}")
+        self.run_there("cmake", "--build", source / "build")
+        self.assert_passes("--program", source / "build" / "acme_cost_model")
+
+    def test_template_in_python_outside_of_the_tree(self):
+        source = self.template("python")
+        self.run_there(source / "generate.sh", self.share / "proto")
+        self.assert_passes("--program", source / "cost_model.py")
 
     def test_microbenchmark(self):
         measured = self.elsewhere / "chip.json"
