@@ -9,6 +9,7 @@
 #include "cli/commands/command_line.h"
 #include "cli/help/usage_mistake.h"
 #include "cli/program/flag_texts.h"
+#include "cli/program/log.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "search_space/base/status.h"
@@ -49,6 +50,7 @@ int RunProgram(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    meshwright::LogToStderr();
     return meshwright::RunProgram(argc, argv);
   } catch (const std::exception& e) {
     meshwright::PrintNote(fmt::format("error: {}", e.what()));

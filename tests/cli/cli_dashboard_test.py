@@ -91,6 +91,20 @@ class DashboardTest(Folder):
         self.assertEqual(self.code(base, "v1/nothing"), 404)
         self.assertEqual(self.code(base, "v1/studies/none"), 404)
 
+    def test_stdout_has_the_address_and_stderr_the_log(self):
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
+        program = subprocess.Popen([MESHWRIGHT, "dashboard", "--http", "127.0.0.1:0"], env=environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(program.kill)
+        first = program.stdout.readline()
+        base = re.fullmatch(r"dashboard at (http://127\.0\.0\.1:\d+/)\n", first).group(1)
+        self.assertEqual(self.code(base, "v1/studies/none"), 404)
+        self.assertEqual(self.code(base, "v1/studies", headers={"Host": "evil.example"}), 403)
+        program.terminate()
+        rest, notes = program.communicate(timeout=30)
+        self.assertEqual((program.returncode, rest), (0, ""))
+        self.assertRegex(notes, r"^time=\S+Z level=info event=call method=GetStudyRequest code=NOT_FOUND ")
+
     def test_mistakes_of_the_command_line(self):
         refused = self.run_cli("dashboard", "--http", "0.0.0.0:8080", expect=3)
         self.assertIn("0.0.0.0:8080", refused.stderr)
