@@ -130,6 +130,13 @@ class LineReader {
 
 using UseGroup = std::function<absl::Status(const ImportGroup&)>;
 
+// Adds a line's row to the group, and passes the group on once it is full.
+absl::Status TakeLine(const std::string& line, LineReader& reader, ImportGroup& group,
+                      const UseGroup& use) {
+  RETURN_IF_ERROR(reader.Take(line, group));
+  return group.IsFull() ? use(std::exchange(group, {})) : absl::OkStatus();
+}
+
 // Reads all lines from the beginning and passes their rows on in groups.
 absl::Status ForEachGroup(const LineSource& lines, const ImportOptions& options,
                           const UseGroup& use) {
@@ -139,8 +146,7 @@ absl::Status ForEachGroup(const LineSource& lines, const ImportOptions& options,
   for (auto line = lines.next();; line = lines.next()) {
     RETURN_IF_ERROR(line.status());
     if (!line->has_value()) break;
-    RETURN_IF_ERROR(reader.Take(**line, group));
-    if (group.IsFull()) RETURN_IF_ERROR(use(std::exchange(group, {})));
+    RETURN_IF_ERROR(TakeLine(**line, reader, group, use));
   }
   RETURN_IF_ERROR(reader.CheckEnd());
   return use(group);

@@ -140,15 +140,16 @@ class HistoryTest(Folder):
                 for slower in (1.1, 1.4):
                     self.report(study, slower * promised, *args)
                 wrong, right = (row["id"] for row in self.measured(*args))
-                self.assertNotIn("retracted", self.run_cli("job", "list", *args).stdout)
-                learnt, _ = self.tune("--history-sequence", "2", *args)
+                self.assertNotIn("retracted", self.run_cli("job", "list", *args, columns=250).stdout)
+                up_to_two = ["tune", *self.question(), "--history-sequence", "2", *args]
+                learnt = self.json_of(*up_to_two)
                 said = self.run_cli("history", "retract", wrong, "--reason", "another job was there", *args).stdout
                 self.assertIn(f"Measurement {wrong} of ", said)
                 self.assertIn("is retracted as number 3", said)
                 for command in (["job", "list"], ["history", "measurements"]):
-                    lines = self.run_cli(*command, *args).stdout.splitlines()
+                    lines = self.run_cli(*command, *args, columns=250).stdout.splitlines()
                     self.assertIn("retracted", lines[0])
-                    self.assertIn("another job was there", "".join(lines[1:]))
+                    self.assertRegex("\n".join(lines[1:]), f"{wrong} .* another job was there ")
                 self.assertRegex(self.run_cli("history", "show", wrong, *args).stdout,
                                  r"retracted +\S+ \(number 3\): another job was there")
                 rows = self.run_cli("history", "measurements", "--output", "csv", *args).stdout.splitlines()
@@ -158,7 +159,7 @@ class HistoryTest(Folder):
                 self.assertEqual([row["id"] for row in self.measured("--retracted", "true", *args)], [wrong])
                 self.assertEqual([row["id"] for row in self.measured("--retracted", "false", *args)], [right])
                 # An answer up to an earlier number stays; a new one learns from the other run only.
-                early, _ = self.tune("--history-sequence", "2", *args)
+                early = self.json_of(*up_to_two)
                 self.assertEqual(early["plans"], learnt["plans"])
                 self.assertEqual(early["calibration"], learnt["calibration"])
                 later, _ = self.tune(*args)
@@ -187,7 +188,7 @@ class HistoryTest(Folder):
                 seconds = 1000 * before["plans"][0]["estimate"]["step_time_seconds"]
                 asked = self.report(study, seconds, *args, expect=3).stderr
                 self.assertRegex(asked, r"error: --step-time = \S+; the plan is expected to take .*--confirm")
-                error = json.loads(self.report(study, seconds, "--output", "json", *args, expect=3).stdout)["error"]
+                error = json.loads(self.report(study, seconds, "--output", "json", *args, expect=3).stderr)["error"]
                 self.assertEqual(error["reason"], "UNLIKELY_STEP_TIME")
                 line = {"study_id": study, "outcome": "ok", "step_time_seconds": seconds}
                 self.run_cli("job", "report", "--file", "-", *args, expect=3, text_in=json.dumps(line))
