@@ -1,4 +1,4 @@
-// The Recorder's calls for measurements.
+// The Recorder's calls for measurements and their retractions.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -309,6 +309,15 @@ double TimeOf(const PageKey& key) {
   return time;
 }
 
+// Takes the next number from the counter of the measurements. SQLite keeps that counter as a row of
+// sqlite_sequence, which a measurement has made before anything can be retracted
+// (sqlite.org/autoinc.html).
+absl::StatusOr<std::int64_t> TakeSequence(sqlite3* connection) {
+  RETURN_IF_ERROR(
+      Execute(connection, "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'measurements'"));
+  return QueryInteger(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'measurements'");
+}
+
 }  // namespace
 
 absl::StatusOr<MeasurementWriter> MeasurementWriter::Prepare(sqlite3* connection) {
@@ -434,6 +443,33 @@ absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilt
   if (!rows.has_more) return page;
   page.next_page_token = EncodePageToken(list, KeyOf(page.measurements.back(), order));
   return page;
+}
+
+absl::Status InsertRetraction(sqlite3* connection, std::string_view measurement_id,
+                              const Retraction& retraction) {
+  ASSIGN_OR_RETURN(const std::int64_t sequence, TakeSequence(connection));
+  return Run(connection, "INSERT INTO retractions VALUES (?1, ?2, ?3, ?4)", sequence,
+             measurement_id, retraction.time_ms, retraction.reason);
+}
+
+absl::StatusOr<MeasurementRecord> Recorder::RetractMeasurement(std::string_view id,
+                                                               const Retraction& retraction) {
+  if (const auto mistake = RetractionReasonMistake(retraction.reason)) {
+    return InvalidFields({{.field = "reason", .description = *mistake}});
+  }
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(MeasurementRecord measurement, GetMeasurement(id));
+  if (measurement.retraction.has_value()) {
+    if (measurement.retraction->reason == retraction.reason) return measurement;
+    return WithReason(absl::AlreadyExistsError(fmt::format(
+                          "measurement '{}' is retracted with another reason, which stays: \"{}\"",
+                          id, measurement.retraction->reason)),
+                      "MEASUREMENT_RETRACTED");
+  }
+  RETURN_IF_ERROR(InsertRetraction(connection_.get(), id, retraction));
+  ASSIGN_OR_RETURN(measurement, GetMeasurement(id));
+  RETURN_IF_ERROR(transaction.Commit());
+  return measurement;
 }
 
 }  // namespace meshwright

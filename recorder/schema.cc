@@ -355,7 +355,7 @@ CREATE TABLE study_labels (
 ) STRICT, WITHOUT ROWID;
 )sql"},
     // Version 10: marks of wrong measurements. A sequence is drawn from the counter of the
-    // measurements (retractions.cc).
+    // measurements (measurements.cc).
     {9, R"sql(
 CREATE TABLE retractions (
   sequence INTEGER PRIMARY KEY,

@@ -26,6 +26,7 @@ build_packages=(
   libcurl4-openssl-dev     # requests to Kubernetes
   libprotobuf-dev          # messages of the service, and their JSON
   protobuf-compiler        # protoc
+  libre2-dev               # patterns of training logs
   libgrpc++-dev            # the service
   protobuf-compiler-grpc   # protoc's plugin for services
   grpc-proto               # grpc/health/v1/health.proto, so that reflection can show it

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -8,7 +11,10 @@
 #include "cli/input/cluster_flags.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
+#include "cli/input/logged_report.h"
 #include "cli/input/stated_names.h"
+#include "cli/input/training_log.h"
+#include "cli/input/tune_flags.h"
 #include "cli/local/local_history.h"
 #include "cli/local/local_store.h"
 #include "cli/program/field_names.h"
@@ -71,8 +77,9 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
 
 int Report(const JobOptions& options, const GlobalFlags& flags) {
   if (options.file.empty()) {
-    return Print(NamedAsStated(Keep(ReadReportFlags(options.report), flags,
-                                    &Client::CreateJobReport, CreateJobReport),
+    const Parsed<v1::CreateJobReportRequest> report = ReadReportFlags(options.report);
+    PrintNotes(report.notes);
+    return Print(NamedAsStated(Keep(report, flags, &Client::CreateJobReport, CreateJobReport),
                                NamesOf(options.report)),
                  flags.output, ReportText);
   }
@@ -102,10 +109,28 @@ absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options
   return client.ListJobReports(request);
 }
 
+void AddLogOptions(CLI::App& command, LoggedReportFlags& flags) {
+  CLI::Option* const log = command.add_option(
+      "--log", flags.log,
+      "log of the job, instead of the step time and the peak memory; - is stdin");
+  command
+      .add_option("--log-format", flags.log_format,
+                  fmt::format("format of its lines: one of {} (the first that finds the time of a "
+                              "step)",
+                              fmt::join(LogFormats(), ", ")))
+      ->needs(log);
+  command
+      .add_option("--warmup-steps", flags.warmup_steps,
+                  "steps of the log up to this number do not count, nor does its first line (5)")
+      ->needs(log)
+      ->check(CLI::NonNegativeNumber);
+}
+
 void AddReportOptions(CLI::App& command, JobOptions& options) {
   ReportFlags& flags = options.report;
   command.add_option("--study", flags.study_id, "id of the study whose plan was launched");
   command.add_option("--rank", flags.rank, "rank of its plan (1); 0: its baseline");
+  AddLaunchFileOptions(command, flags.logged.from);
   command.add_option("--model", flags.model, "file with the model, if there is no --study");
   command.add_option("--workload", flags.workload,
                      "YAML or JSON file with the workload: how the model was trained");
@@ -116,7 +141,9 @@ void AddReportOptions(CLI::App& command, JobOptions& options) {
                      "framework version that the job ran, if it differs from the question's");
   command.add_option("--outcome", flags.outcome, "one of ok, oom, crash, hang, timeout, cancelled");
   command.add_option("--step-time", flags.step_time_seconds,
-                     "median seconds of a step after warm-up; required with ok");
+                     "median seconds of a step after warm-up; required with ok, unless there is a "
+                     "--log");
+  AddLogOptions(command, flags.logged);
   command.add_option("--peak-memory", flags.peak_memory_bytes,
                      "peak bytes of the allocator on the busiest device");
   command.add_flag("--confirm", flags.is_confirmed,

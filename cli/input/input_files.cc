@@ -183,6 +183,31 @@ void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportReques
   Append(FieldViolations(ImportHuggingFaceConfig(config, "model").status()), out.violations);
 }
 
+// Reads the job of a report: what a launch script says, and what is stated beside it.
+void ReadReportedJob(const ReportFlags& flags, Parsed<v1::CreateJobReportRequest>& out) {
+  v1::CreateJobReportRequest& report = out.message;
+  if (!flags.logged.from.path.empty()) {
+    Parsed<v1::TuneRequest> asked = ReadTuneRequest({.from = flags.logged.from,
+                                                     .model = flags.model,
+                                                     .workload = flags.workload,
+                                                     .cluster = flags.cluster});
+    Append(std::move(asked.violations), out.violations);
+    out.notes = std::move(asked.notes);
+    report.mutable_model()->Swap(asked.message.mutable_model());
+    report.mutable_workload()->Swap(asked.message.mutable_workload());
+    report.mutable_cluster()->Swap(asked.message.mutable_cluster());
+    if (asked.message.has_baseline()) *report.mutable_plan() = asked.message.baseline();
+    return;
+  }
+  if (!flags.model.empty()) ReadReportedModel(flags.model, out);
+  if (!flags.workload.empty()) {
+    ReadPartFile("workload", flags.workload, *report.mutable_workload(), out.violations);
+  }
+  if (flags.cluster != ClusterFlags()) {
+    ReadCluster(flags.cluster, *report.mutable_cluster(), out.violations);
+  }
+}
+
 void ReadBaseline(const std::string& path, const LaunchFileFlags& from,
                   Parsed<v1::TuneRequest>& out) {
   const auto text = ReadFor("baseline", path, out.violations);
@@ -425,15 +450,12 @@ Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags) {
   if (flags.rank.has_value()) report.set_rank(*flags.rank);
   if (flags.step_time_seconds.has_value()) report.set_step_time_seconds(*flags.step_time_seconds);
   if (flags.peak_memory_bytes.has_value()) report.set_peak_memory_bytes(*flags.peak_memory_bytes);
-  if (!flags.model.empty()) ReadReportedModel(flags.model, out);
-  const auto read = [&out](const char* field, const std::string& path, auto part) {
-    if (!path.empty()) ReadPartFile(field, path, *(out.message.*part)(), out.violations);
-  };
-  read("workload", flags.workload, &Report::mutable_workload);
-  if (flags.cluster != ClusterFlags()) {
-    ReadCluster(flags.cluster, *report.mutable_cluster(), out.violations);
+  ReadReportedJob(flags, out);
+  if (!flags.plan.empty()) {
+    report.clear_plan();
+    ReadPartFile("plan", flags.plan, *report.mutable_plan(), out.violations);
   }
-  read("plan", flags.plan, &Report::mutable_plan);
+  ReadReportedLog(flags.logged, report, out.violations, out.notes);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/launch_file.h"
+#include "cli/input/logged_report.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
@@ -149,6 +150,7 @@ struct ReportFlags {
   std::string job_name = {};
   std::string note = {};
   bool is_confirmed = false;
+  LoggedReportFlags logged = {};
   bool operator==(const ReportFlags&) const = default;
 };
 Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags);

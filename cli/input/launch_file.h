@@ -14,6 +14,7 @@ namespace meshwright {
 struct LaunchFileFlags {
   std::string path = {};                    // empty: none; "-": stdin
   std::vector<std::string> variables = {};  // values of its variables: "NNODES=16"
+  bool operator==(const LaunchFileFlags&) const = default;
 };
 
 // The parts of a question that are stated beside the file. They win over the file.

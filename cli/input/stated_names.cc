@@ -123,7 +123,10 @@ FieldNames NamesOf(const ReportFlags& flags) {
                       {.field = "step_time_seconds", .flag = "--step-time"},
                       {.field = "peak_memory_bytes", .flag = "--peak-memory"},
                       {.field = "job_name", .flag = "--job"},
-                      {.field = "note", .flag = "--note"}};
+                      {.field = "note", .flag = "--note"},
+                      {.field = "log_format", .flag = "--log-format"}};
+  names.push_back({.field = "log", .flag = "--log"});
+  AddLaunchFile(flags.logged.from, names);
   AddFile("model", "--model", flags.model, names);
   AddFile("workload", "--workload", flags.workload, names);
   AddFile("plan", "--plan", flags.plan, names);

@@ -29,6 +29,30 @@ class HistoryTest(Folder):
     def measured(self, *args):
         return self.json_of("history", "measurements", *args)["measurements"]
 
+    def test_a_job_by_its_script_and_its_log(self):
+        script = self.write("pretrain.sh", """
+torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py \\
+  --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 64 \\
+  --num-layers 8 --hidden-size 2048 --ffn-hidden-size 5504 --num-attention-heads 16 --seq-length 2048 \\
+  --max-position-embeddings 2048 --swiglu --normalization RMSNorm --disable-bias-linear --vocab-size 32000 \\
+  --untie-embeddings-and-output-weights --position-embedding-type rope --bf16 --use-distributed-optimizer
+""")
+        log = "".join(f" iteration {step}/ 50 | elapsed time per iteration (ms): {9000 if step < 6 else 600 + step} | x\n"
+                      for step in range(1, 12))
+        log += "[Rank 0] (after 1 iterations) memory (MB) | max allocated: 4096.0 | max reserved: 5000.0\n"
+        job = ["job", "report", "--from", script, "--cluster", self.write("cluster.json", TINY_CLUSTER)]
+        done = self.run_cli(*job, "--log", self.write("train.log", log))
+        self.assertIn("format megatron; the median of 6 times of steps is 0.6085 s; 5 before them were left out", done.stderr)
+        (kept,) = self.measured()
+        self.assertAlmostEqual(kept["step_time_seconds"], 0.6085)
+        self.assertEqual((kept["outcome"], kept["peak_memory_bytes"]), ("ok", 4096 * 2**20))
+        self.assertIn("tp2", self.run_cli("history", "measurements").stdout)
+        for flags, part in ((("--log", self.write("empty.log", "loss\n")), "--log = "),
+                            (("--log", self.write("t.log", log), "--log-format", "mine"), "--log-format = mine; must be one of"),
+                            (("--log", self.write("o.log", log), "--outcome", "oom"), "stated beside the outcome oom")):
+            self.assertIn(part, self.run_cli(*job, *flags, expect=3).stderr)
+        self.run_cli(*job, "--log-format", "megatron", expect=2)
+
     def test_studies_are_named_found_and_compared(self):
         for args in ([], ["--server", self.start_server()]):
             with self.subTest(args):

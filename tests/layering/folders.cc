@@ -155,7 +155,7 @@ constexpr FolderRule kFolders[] = {
 constexpr std::string_view kJson =
     "search_space/base search_space/import vendor_models estimator/frameworks recorder "
     "server/tuner/ "
-    "server/launchers/ server/plugins/ proto/json cli/detect";
+    "server/launchers/ server/plugins/ proto/json cli/detect cli/input";
 constexpr std::string_view kWire =
     "proto/json server/convert server/rpc/ server/http server/plugins/ server cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.
@@ -185,6 +185,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "nlohmann/", .folders = kJson, .sources_only = true},
     {.prefix = "Eigen/", .folders = "estimator/", .sources_only = true},
     {.prefix = "nlopt.h", .folders = "estimator/fit", .sources_only = true},
+    {.prefix = "re2/", .folders = "cli/input", .sources_only = true},
     {.prefix = "yaml.h", .folders = "server/tuner/import/text", .sources_only = true},
     {.prefix = "sqlite3.h", .folders = "recorder", .sources_only = true},
     {.prefix = "openssl/", .folders = "search_space/digest", .sources_only = true},

@@ -42,6 +42,8 @@ class FormatsTest(unittest.TestCase):
         # 3.85930 + 11.26797 + 0.82919
         ("deepspeed_breakdown", "deepspeed", {}, [(None, 15.95646, None)], int(12.5 * GIB), 14 * GIB),
         ("deepspeed_pipeline", "deepspeed", {}, [(10, 0.512, 2.075), (20, 0.508, 1.9801)], None, None),
+        ("maxtext", "maxtext", {}, [(0, 44.923, 12.038), (1, 0.25, 12.038), (2, 0.5, 11.689)], None, None),
+        ("nemo", "nemo", {}, [(0, 9.5, 10.92), (1, 1.25, 10.75)], None, None),
         ("json", "json", {"fields": ["step=train.iteration", "step_time_seconds=train.seconds", "loss=train.loss",
                                      "peak_mb=mem.peak"]},
          [(1, 0.75, 4.5), (2, 0.5, 4.25)], 3_000_000_000, None),
@@ -75,7 +77,7 @@ class FormatsTest(unittest.TestCase):
         self.assertEqual(formats.named("megatron").read(line)["nan_steps"], 2)
 
     def test_odd_lines_read_as_nothing(self):
-        for name in ("meshwright", "megatron", "flagscale", "deepspeed"):
+        for name in ("meshwright", "megatron", "flagscale", "deepspeed", "maxtext", "nemo"):
             for line in ("", "{", '"meshwright" {"meshwright": 1, "event": "step"', "{" * 5000, '"meshwright" []',
                          '{"meshwright": 1, "event": "step", "step": "x", "step_time_seconds": {}}',
                          '{"meshwright": 1, "event": "step", "step": 1e999, "step_time_seconds": -1}',

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/input/launch_file.h"
+#include "meshwright/v1/history.pb.h"
+#include "search_space/base/status.h"
+
+namespace meshwright {
+
+// The flags of `job report` that read what others state by flags of their own: the job from its
+// launch script, and the result from its log.
+struct LoggedReportFlags {
+  LaunchFileFlags from = {};
+  std::string log = {};         // path; empty: none
+  std::string log_format = {};  // empty: the first that finds a time
+  std::optional<int> warmup_steps = {};
+  bool operator==(const LoggedReportFlags&) const = default;
+};
+
+// Completes a report by the log: its outcome is ok, and the step time and the peak of the memory
+// are the log's unless they are stated. Adds all mistakes, and notes for people.
+void ReadReportedLog(const LoggedReportFlags& flags, v1::CreateJobReportRequest& report,
+                     std::vector<FieldViolation>& violations, std::vector<std::string>& notes);
+
+}  // namespace meshwright
