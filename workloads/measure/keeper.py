@@ -68,6 +68,7 @@ def kill_descendants():
         ended.update(reap())
         left = descendants(os.getpid())
         if not left or time.monotonic() > deadline:
+            ended.update(reap())  # what ended between the two looks is a zombie, and not in `left`
             return ended, left
         for pid in left:
             try:
