@@ -60,7 +60,7 @@ std::vector<int> ReadNodeCounts(const MessageReader& in, const StudyRequest& que
                                 const ClusterRequest& cluster, std::string_view whose,
                                 const Knowledge& knowledge) {
   if (!in.Ints("device_counts").empty()) return NodesFor(in, cluster, whose, knowledge);
-  if (const std::vector<int> nodes = in.Ints("node_counts"); !nodes.empty()) return nodes;
+  if (std::vector<int> nodes = in.Ints("node_counts"); !nodes.empty()) return nodes;
   const int own = cluster.pools.empty() ? 1 : cluster.pools.front().node_count.value_or(1);
   const bool wants_share = question.run.has_value() && question.run->max_days.has_value();
   return wants_share ? SharesOf(own) : std::vector<int>{own};
