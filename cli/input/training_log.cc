@@ -101,7 +101,7 @@ std::optional<double> NumberIn(std::string_view text) {
   return is_number && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-// What a line says.
+// The quantities that a line has.
 struct Line {
   std::optional<std::int64_t> step = {};
   std::optional<double> seconds = {};

@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-// What the log of a training job says about its steps.
+// The steps of a training job, as its log has them.
 struct LoggedRun {
   std::string format = {};  // that the log's lines have
   int step_count = 0;       // lines with the time of a step that count

@@ -34,7 +34,7 @@ TEST(TableTest, CountsColumnsOfTheTerminal) {
   EXPECT_EQ(table.Text(""), "t     u\nµs    1\n通义  2\ne\u0301     3\n");
 }
 
-// Of 31 columns a line has two too many with the wide value, and none without it.
+// With the wide value a line has two more than 31 columns; without it, it has no more than these.
 TEST(TableTest, AWideCellStandsBelowItsRow) {
   Table table({{.title = "figure"}, {.title = "value", .most = 6}, {.title = "from"}});
   table.AddRow({"peak", "989", "vendor"});

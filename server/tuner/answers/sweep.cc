@@ -185,10 +185,12 @@ absl::StatusOr<PointFound> BestAt(const PreparedQuestion& question, double free_
   return found;
 }
 
-// Returns the plan that an answer to the question recommends to launch; nullopt if none fits.
+// Returns the plan that an answer to the question recommends to launch; nullopt if none fits. Adds
+// a warning if its search was cut.
 absl::StatusOr<std::optional<RankedPlan>> LaunchedPlan(const PreparedQuestion& question,
                                                        const SweepSearch& search,
-                                                       const StudyControl& control) {
+                                                       const StudyControl& control,
+                                                       std::vector<std::string>& warnings) {
   PreparedQuestion asked = question;
   if (asked.request.deadline.has_value()) {  // of the whole sweep
     *asked.request.deadline -= Seconds(Clock::now() - search.start);
@@ -196,6 +198,9 @@ absl::StatusOr<std::optional<RankedPlan>> LaunchedPlan(const PreparedQuestion& q
   ASSIGN_OR_RETURN(StudyAnswer answer, AnswerQuestion(std::move(asked), control));
   auto* const result = std::get_if<StudyResult>(&answer);
   if (result == nullptr || result->plans.empty()) return std::nullopt;
+  if (!result->search.complete) {
+    warnings.emplace_back("the search for the plan to launch ended early; it is the best so far");
+  }
   return std::move(result->plans.front());
 }
 
@@ -224,7 +229,9 @@ absl::Status AddPoints(const SizedQuestion& sized, const SweepSearch& search,
       AddExport(problem, *point.best, found->warnings);
       if (training) point.best->run = RunCostOf(*training, problem, point.best->estimate);
       if (search.wants_launch && free_ratio == 0) {
-        ASSIGN_OR_RETURN(point.launch, LaunchedPlan(question, search, control));
+        auto launch = LaunchedPlan(question, search, control, found->warnings);
+        if (!launch.ok()) return Named(launch.status(), point);
+        point.launch = *std::move(launch);
       }
     }
     run.warnings.push_back({.name = NameOf(point), .warnings = std::move(found->warnings)});

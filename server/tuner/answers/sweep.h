@@ -43,7 +43,8 @@ struct SweptCluster {
   std::vector<int> node_counts = {};
 };
 
-// What a sweep varies. The first cluster is the question's own.
+// The clusters, sizes and shares of memory that a sweep asks about. The first cluster is the
+// question's own.
 struct SweepRange {
   std::vector<SweptCluster> clusters = {};
   std::vector<double> free_memory_ratios = {0};  // in [0, 1)

@@ -23,8 +23,9 @@ struct TrainingRun {
   bool operator==(const TrainingRun&) const = default;
 };
 
-// What a training run takes with a plan: a step's time, its bounds and its number of devices, times
-// the number of steps. Restarts, checkpoints and evaluation come on top.
+// The time, devices and money that a training run takes with a plan: a step's time, its bounds and
+// its number of devices, times the number of steps. Restarts, checkpoints and evaluation come on
+// top.
 struct RunCost {
   double step_count = 0;
   double days = 0;
