@@ -34,18 +34,24 @@ for ((i = 0; i < ${#name}; i++)); do
   sum=$(((31 * sum + letter) % 12000))
 done
 export WORLD_SIZE=$((nodes * processes)) MASTER_ADDR=$master MASTER_PORT=$((20000 + sum))
+# Waits for as long as `sleep` would, but starts no process, so that a waiting script takes no time from
+# the job that is measured: nothing is ever written to this pipe.
+exec {silence}<> <(:)
+pause() {
+  read -rt "$1" -u "$silence"
+}
 (sleep "$limit" && kill -ALRM $$) &
 alarm=$!
 disown
 for ((i = 0; i < processes; i++)); do
-  RANK=$((node * processes + i)) LOCAL_RANK=$i "$@" &
+  RANK=$((node * processes + i)) LOCAL_RANK=$i "$@" {silence}>&- &
   pids+=("$!")
 done
 
 # Looks, since "wait -n" does not tell of a process that ended before it was called (bash 5.2).
 running=("${pids[@]}")
 while ((code == 0 && ${#running[@]} > 0)); do
-  sleep 0.05
+  pause 0.05
   for i in "${!running[@]}"; do
     if kill -0 "${running[i]}" 2>/dev/null; then continue; fi
     wait "${running[i]}" || code=$?
@@ -57,7 +63,7 @@ trap '' TERM ALRM
 kill -TERM $(jobs -pr) 2>/dev/null
 for ((tick = 0; tick < grace_ticks; tick++)); do
   [[ -n $(jobs -pr) ]] || break
-  sleep 0.1
+  pause 0.1
 done
 kill -KILL "$alarm" $(jobs -pr) 2>/dev/null
 exit "$code"

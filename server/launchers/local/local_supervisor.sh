@@ -68,8 +68,16 @@ take_slots() {
   for fd in "${held[@]}"; do exec {fd}>&-; done
   return 1
 }
+
+# Waits for as long as `sleep` would, but starts no process, so that a waiting supervisor takes no time
+# from the job that is measured: nothing is ever written to this pipe.
+exec {silence}<> <(:)
+pause() {
+  read -rt "$1" -u "$silence"
+}
+
 until take_slots; do
-  sleep 0.1
+  pause 0.1
   [[ $cause == exited ]] || finish
 done
 
@@ -92,14 +100,14 @@ put running "$now"
 (sleep "$limit" && kill -ALRM $$) &
 disown
 for ((rank = 0; rank < processes; rank++)); do
-  RANK=$rank LOCAL_RANK=$rank "$@" &
+  RANK=$rank LOCAL_RANK=$rank "$@" {silence}>&- &
   pids+=("$!")
 done
 
 # Polls, because "wait -n" does not report a process that ended before it was called (bash 5.2).
 running=("${pids[@]}")
 while ((code == 0 && ${#running[@]} > 0)) && [[ $cause == exited ]]; do
-  sleep 0.05
+  pause 0.05
   for i in "${!running[@]}"; do
     if kill -0 "${running[i]}" 2>/dev/null; then continue; fi
     wait "${running[i]}" || code=$?
@@ -111,6 +119,6 @@ trap '' TERM ALRM
 kill -TERM $(jobs -pr) 2>/dev/null
 for ((tick = 0; tick < grace_ticks; tick++)); do
   [[ -n $(jobs -pr) ]] || break
-  sleep 0.1
+  pause 0.1
 done
 finish
