@@ -289,29 +289,9 @@ class Gatherer {
 
   // A command that names the file of its framework, and may override keys of it.
   absl::Status TakeConfigured(const ShellScript& script, LaunchCommand command) {
-    std::vector<std::string> paths = command.files;
-    constexpr std::array<std::string_view, 5> kPathFlags = {
-        "job.config-file", "config-file", "deepspeed-config", "deepspeed", "config"};
-    for (const auto& flags : {source_.launcher, command.arguments}) {
-      for (const Setting& flag : flags) {
-        const bool is_path = std::ranges::find(kPathFlags, flag.key) != kPathFlags.end();
-        if (is_path && !flag.value.empty() && flag.unresolved.empty()) paths.push_back(flag.value);
-      }
-    }
-    // torchtitan's run_train.sh.
-    const auto variable = script.variables.find("CONFIG_FILE");
-    if (paths.empty() && variable != script.variables.end()) paths.push_back(variable->second);
-    if (HasKey(command.arguments, "config-name")) AddHydraPath(command.arguments, paths);
-    for (const std::string& path : paths) RETURN_IF_ERROR(TakePath(path));
-    if (source_.framework.empty() && !command.overrides.empty()) {
-      std::string_view framework;
-      for (const FileMark& mark : kMarks) {
-        if (mark.form == FileForm::kYaml && HasKey(command.overrides, mark.key)) {
-          framework = mark.framework;
-        }
-      }
-      source_.framework = framework;
-    }
+    for (const std::string& path : ConfiguredPaths(script, command))
+      RETURN_IF_ERROR(TakePath(path));
+    if (source_.framework.empty()) source_.framework = OverriddenFramework(command.overrides);
     if (source_.framework.empty()) {
       return WithReason(
           InvalidFields({{.field = request_.file,
@@ -322,6 +302,34 @@ class Gatherer {
     }
     TakeOverrides(script, std::move(command));
     return absl::OkStatus();
+  }
+
+  // Returns the files that a command names as those of its framework.
+  std::vector<std::string> ConfiguredPaths(const ShellScript& script,
+                                           const LaunchCommand& command) const {
+    std::vector<std::string> paths = command.files;
+    constexpr std::array<std::string_view, 5> kPathFlags = {
+        "job.config-file", "config-file", "deepspeed-config", "deepspeed", "config"};
+    for (const auto* flags : {&source_.launcher, &command.arguments}) {
+      for (const Setting& flag : *flags) {
+        const bool is_path = std::ranges::find(kPathFlags, flag.key) != kPathFlags.end();
+        if (is_path && !flag.value.empty() && flag.unresolved.empty()) paths.push_back(flag.value);
+      }
+    }
+    // torchtitan's run_train.sh.
+    const auto variable = script.variables.find("CONFIG_FILE");
+    if (paths.empty() && variable != script.variables.end()) paths.push_back(variable->second);
+    if (HasKey(command.arguments, "config-name")) AddHydraPath(command.arguments, paths);
+    return paths;
+  }
+
+  // Returns the framework whose keys a command overrides; empty if none is known by them.
+  static std::string_view OverriddenFramework(const std::vector<Setting>& overrides) {
+    std::string_view framework;
+    for (const FileMark& mark : kMarks) {
+      if (mark.form == FileForm::kYaml && HasKey(overrides, mark.key)) framework = mark.framework;
+    }
+    return framework;
   }
 
   static void AddHydraPath(const std::vector<Setting>& arguments, std::vector<std::string>& paths) {
