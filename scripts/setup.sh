@@ -7,7 +7,7 @@ set -euo pipefail
 
 # The only list of packages: each name, and its purpose.
 build_packages=(
-  g++                      # the compiler (12) of the release and tsan builds
+  g++                      # the compiler (12) of the release build
   cmake                    # 3.25: configure presets
   ninja-build              # runs the build
   ccache                   # a second build of the same source costs nothing
@@ -40,7 +40,7 @@ build_packages=(
   npm                      # downloads what they are built with
 )
 test_packages=(
-  clang                    # clang++-14 of the dev build: address and undefined-behaviour sanitizers
+  clang                    # clang++-14 of the builds with sanitizers: dev and tsan
   libclang-rt-14-dev       # their run time
   llvm                     # llvm-symbolizer: their reports name functions and lines
   clang-format             # layout of the source
