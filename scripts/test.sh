@@ -2,7 +2,8 @@
 # From a fresh Debian 12 to "all tests passed": installs what is missing, checks the layout of the code
 # and the messages of commits, builds and tests the presets release, dev (address and
 # undefined-behaviour sanitizers) and tsan, runs clang-tidy on changed files, and tries the Debian package
-# in an empty Debian. Every part runs, even after one has failed; the exit code is 0 if all passed.
+# in an empty Debian. Every part runs, even after one has failed; the exit code is 0 if all passed. A
+# preset is built while the tests of the one before it run.
 #
 # Tests that have passed before with the same inputs are spared (scripts/kept_verdicts.py); a fresh clone
 # has none.
@@ -60,17 +61,44 @@ times() {
   [[ ! -f $log ]] || { echo; echo "preset $1: $(scripts/test_times.py "$log")"; }
 }
 
+# begin_build PRESET: builds it at low priority beside the tests of another preset, because these leave a
+# third of the processors idle. The builder has a process group of its own, which ends with this script.
+builder=
+begin_build() {
+  mkdir -p "build/$1"
+  set -m
+  nice scripts/build.sh "$1" >"build/$1/ahead.log" 2>&1 &
+  builder=$!
+  set +m
+}
+trap '[[ -z $builder ]] || kill -- "-$builder" 2>/dev/null || true' EXIT
+
+# Ends when the build that has been begun has ended, with its output and its status.
+finish_build() {
+  local status=0
+  wait "$builder" || status=$?
+  builder=
+  cat "build/$1/ahead.log" >&2
+  return "$status"
+}
+
+# build_and_test PRESET [NEXT]: also begins to build the preset NEXT.
 build_and_test() {
   rm -f "build/$1/"{ctest.log,verdicts.xml,Testing/Temporary/LastTest.log}
-  scripts/build.sh "$1" && run_tests "$1"
+  local status=0
+  if [[ -n $builder ]]; then finish_build "$1" || status=$?; else scripts/build.sh "$1" || status=$?; fi
+  [[ $# -eq 1 ]] || begin_build "$2"
+  [[ $status -eq 0 ]] && run_tests "$1"
 }
 
 part format scripts/lint.sh format
 part commits scripts/lint.sh commits
-part release build_and_test release
 presets=(release)
-if [[ -z $quick ]]; then
-  part dev build_and_test dev
+if [[ -n $quick ]]; then
+  part release build_and_test release
+else
+  part release build_and_test release dev
+  part dev build_and_test dev tsan
   part tsan build_and_test tsan
   part clang-tidy scripts/lint.sh tidy
   part package scripts/package.sh --try
