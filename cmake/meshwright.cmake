@@ -45,7 +45,9 @@ option(MESHWRIGHT_PRECOMPILED_HEADERS "Precompile the headers that most librarie
 # meshwright_precompile(NAME OPTIMISATION): makes NAME, whose headers libraries with the same level of
 # optimisation take over, because clang refuses them for any other.
 function(meshwright_precompile name optimisation)
-  add_library(${name} STATIC ${PROJECT_SOURCE_DIR}/cmake/precompiled.cc)
+  set(source ${PROJECT_BINARY_DIR}/generated/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// CMake attaches the headers to this file.\n")
+  add_library(${name} STATIC ${source})
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${name} PRIVATE ${optimisation} -pthread "SHELL:-Xclang -fno-pch-timestamp"
                                          -fpch-instantiate-templates)

@@ -116,7 +116,7 @@ CREATE TABLE questions (
   question BLOB NOT NULL
 ) STRICT;
 
--- What is listed by stands here as well as in the questions: rows are never changed, so the two
+-- Columns that lists are filtered by repeat what the questions say: rows are never changed, so the two
 -- cannot part, and no list has to join before it knows where its page ends. AUTOINCREMENT: a number
 -- is never used twice. Studies may be gone or in another store, so study_id refers to nothing.
 CREATE TABLE measurements (

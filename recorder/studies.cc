@@ -22,7 +22,7 @@ constexpr char kStudyColumns[] =
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
     "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, "
     "history_sequence";
-// The columns that EditStudy alone writes, and the labels, which stand in a table of their own.
+// The columns that only EditStudy writes, and the labels, which stand in a table of their own.
 constexpr char kRemarkColumns[] =
     "display_name, note, edit_count, (SELECT json_group_object(key, value) FROM study_labels WHERE "
     "study_id = studies.id)";

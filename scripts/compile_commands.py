@@ -27,7 +27,7 @@ def main():
     for entry in entries:
         command = re.sub(r" -include \S*cmake_pch\.hxx", "", entry["command"].replace(" -Winvalid-pch", ""))
         for source in sources(entry["file"]):
-            # What the unity source defines before each test (cmake/meshwright.cmake).
+            # The unity source defines this before each test (cmake/meshwright.cmake).
             name = " -DMESHWRIGHT_TEST_FILE=test_file" if source != entry["file"] else ""
             split.append({"directory": entry["directory"], "file": source,
                           "command": command.replace(f" -c {entry['file']}", f"{name} -c {source}")})

@@ -39,7 +39,7 @@ tied_embeddings: false
 #sliding_window: 4096
 # Layers of multi-token prediction behind the last layer. Default: 0.
 #mtp_layer_count: 1
-# A bias on queries, keys and values alone (Qwen2). Default: false.
+# A bias on queries, keys and values only (Qwen2). Default: false.
 #qkv_bias: true
 # Norms of queries and keys (Qwen3). Default: false.
 #qk_norm: true

@@ -20,7 +20,8 @@ struct KubernetesNode {
   bool operator==(const KubernetesNode&) const = default;
 };
 
-// INVALID_ARGUMENT if the text is no list of nodes.
+// Reads the answer of `kubectl get nodes --output json`. Errors: INVALID_ARGUMENT if the text is no
+// list of nodes.
 absl::StatusOr<std::vector<KubernetesNode>> ParseKubernetesNodes(const std::string& text);
 
 // Finds the nodes of the cluster of kubectl's context, or those that a label selector chooses.

@@ -40,7 +40,7 @@ class UnitCostCache {
   const UnitCosts& CostsOf(const LayerSharding& sharding, const NodePool& pool,
                            const RecomputePlan& recompute);
   // Returns the times of the same layers. They cost far more than memory, and most plans of a
-  // search are dropped by memory alone.
+  // search are dropped for their memory.
   const PricedUnit& TimesOf(const StageDevices& devices);
   // Returns the same if they are known already, else nullptr.
   [[nodiscard]] const PricedUnit* KnownTimesOf(const StageDevices& devices);

@@ -165,7 +165,7 @@ constexpr Family kFamilies[] = {
     {.model_types = "seed_oss", .head_dim = 128},
 };
 
-// A type that is not in the table is read by its keys alone.
+// A type that is not in the table is read by its keys only.
 constexpr Family kUnknown = {.model_types = "", .has_experts = true};
 
 }  // namespace

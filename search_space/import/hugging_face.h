@@ -22,7 +22,7 @@ bool LooksLikeHuggingFaceConfig(std::string_view json_text);
 
 // Returns the model that a config.json of the Hugging Face hub describes, with the given `name`. It
 // goes by the file's keys; keys that the file omits get the values of the family's class in
-// transformers, and an unknown family is read by its keys alone. Of a model with towers for
+// transformers, and an unknown family is read by its keys only. Of a model with towers for
 // pictures or sound, the language model is read. Errors are INVALID_ARGUMENT and name every bad key
 // at once, as `model.<key>`; a key that may change the layers and is not understood is one of them.
 // The reason UNKNOWN_MODEL_FAMILY says that the file is not of a decoder. Limits are not checked:

@@ -5,8 +5,8 @@
 namespace meshwright {
 
 // Answers with a file of the dashboard that is compiled into the program, compressed if the reader
-// takes that, or with 304 if the reader has it already. 404 for other paths. A program that was
-// built without the pages says so at "/".
+// takes that, or with 304 if the reader has it already. Other paths are answered with 404. A
+// program that was built without the pages says so at "/".
 HttpResponse AnswerPage(const HttpRequest& request);
 
 }  // namespace meshwright

@@ -22,7 +22,8 @@ struct EventFeed {
   std::function<void(std::int64_t subscription)> unsubscribe = {};
 };
 
-// What the pages and their API read. It outlives the server; all of it may be used from any thread.
+// The part of the server that the pages and their API read. It outlives the server; all of it may
+// be used from any thread.
 struct ReadFace {
   const Knowledge& knowledge;
   const HistoryQueries history;

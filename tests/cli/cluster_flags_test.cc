@@ -33,7 +33,7 @@ TEST(ClusterFlagsTest, FactsTakeThePlaceOfAFile) {
   EXPECT_EQ(cluster.pools(0).inter_node().nic_gigabits_per_second(), 400);
 }
 
-// What is not stated stays absent, so that the answer lists its default.
+// A value that is not stated stays absent, so that the answer lists its default.
 TEST(ClusterFlagsTest, FactsThatAreNotStatedStayAbsent) {
   v1::Cluster cluster;
   std::vector<FieldViolation> violations;

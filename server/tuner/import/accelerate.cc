@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, Precision> kPrecisionWords[] = {{"no", Pre
                                                                       {"fp8", Precision::kFp8}};
 constexpr std::pair<std::string_view, ContextParallelKind> kContextWords[] = {
     {"allgather", ContextParallelKind::kAllGather}, {"alltoall", ContextParallelKind::kRing}};
-// Of FSDP 1, as words and as the numbers of older files.
+// The sharding strategies of FSDP 1, as words and as the numbers of older files.
 constexpr std::pair<std::string_view, int> kStrategyWords[] = {
     {"FULL_SHARD", 3},   {"1", 3}, {"SHARD_GRAD_OP", 2},      {"2", 2}, {"NO_SHARD", 0}, {"3", 0},
     {"HYBRID_SHARD", 3}, {"4", 3}, {"HYBRID_SHARD_ZERO2", 2}, {"5", 2}};

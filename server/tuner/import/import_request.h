@@ -18,7 +18,7 @@ struct ImportRequest {
   std::string framework = {};                         // empty: what the file shows
   std::optional<ModelSpec> model = {};                // stated beside the file
   std::optional<int> devices = {};                    // of the cluster
-  // What the file leaves to the training program, stated beside it.
+  // Values that the file leaves to the training program, and that the caller states instead.
   std::optional<int> global_batch_size = {};
 };
 

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// What a launch script or a configuration of a framework says about a job.
+// A job as a launch script or a configuration of a framework describes it.
 struct ImportedJob {
   std::optional<ModelSpec> model = {};  // absent: the file names a model and does not state it
   // Facts of the model that the file leaves to something else, such as the vocabulary to the

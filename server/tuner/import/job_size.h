@@ -14,7 +14,7 @@ struct JobProcesses {
   std::optional<int> nodes = {};
   std::optional<int> of_node = {};
   std::optional<int> all = {};
-  // What a size depends on that is not known: "$NNODES".
+  // The variable without a value that a size depends on: "$NNODES".
   std::string unresolved = {};
 
   // Returns the number of all processes if it is known.

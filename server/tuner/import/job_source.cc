@@ -349,7 +349,7 @@ class Gatherer {
     return GatherFile(FormOf(path, text), text, path);
   }
 
-  // What a command states wins over its file: "--training.seq_len 4096", "key=value".
+  // A value that a command states wins over its file: "--training.seq_len 4096", "key=value".
   void TakeOverrides(const ShellScript& script, LaunchCommand command) {
     for (Setting& setting : command.overrides) {
       // Hydra's words for the files of FlagScale.

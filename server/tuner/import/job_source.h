@@ -15,7 +15,7 @@ namespace meshwright {
 struct JobSource {
   std::string framework = {};                     // one of the frameworks of a workload
   std::vector<Setting> settings = {};             // in the form that the framework's reader takes
-  std::vector<Setting> launcher = {};             // that state the size of the job
+  std::vector<Setting> launcher = {};             // settings that state the size of the job
   std::vector<Setting> deepspeed = {};            // of a DeepSpeed JSON beside Megatron's arguments
   std::map<std::string, std::string> batch = {};  // options of "#SBATCH" lines
   std::vector<Setting> program = {};  // arguments of a training program that is not known

@@ -7,19 +7,20 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kData = "data";
-constexpr std::string_view kRate = "learning rate and length";
-constexpr std::string_view kLogs = "logs and checks";
-constexpr std::string_view kFiles = "checkpoints";
-constexpr std::string_view kStart = "how the job starts";
 constexpr std::string_view kModel = "facts of the model that change no sizes";
 constexpr std::string_view kRouter = "the router";
 constexpr std::string_view kKernels = "kernels, which the framework's profile has";
-constexpr KeyUse kNone = KeyUse::kIrrelevant;
-constexpr KeyUse kUnpriced = KeyUse::kNotModelled;
 
-// Of megatron/training/arguments.py over the years, of Megatron-DeepSpeed, FlagScale, MindSpeed and
-// MindSpeed-LLM.
+using other_keys::kData;
+using other_keys::kFiles;
+using other_keys::kLogs;
+using other_keys::kNone;
+using other_keys::kRate;
+using other_keys::kStart;
+using other_keys::kUnpriced;
+
+// The keys of megatron/training/arguments.py over the years, of Megatron-DeepSpeed, FlagScale,
+// MindSpeed and MindSpeed-LLM.
 constexpr OtherKey kKeys[] = {
     {"data-*", kNone, kData},
     {"train-data*", kNone, kData},

@@ -8,13 +8,13 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kData = "data";
-constexpr std::string_view kRate = "learning rate and length";
-constexpr std::string_view kLogs = "logs and checks";
-constexpr std::string_view kFiles = "checkpoints";
-constexpr std::string_view kStart = "how the job starts";
-constexpr KeyUse kNone = KeyUse::kIrrelevant;
-constexpr KeyUse kUnpriced = KeyUse::kNotModelled;
+using other_keys::kData;
+using other_keys::kFiles;
+using other_keys::kLogs;
+using other_keys::kNone;
+using other_keys::kRate;
+using other_keys::kStart;
+using other_keys::kUnpriced;
 
 constexpr OtherKey kTorchtitan[] = {
     {"job.*", kNone, kLogs},

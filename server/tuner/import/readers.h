@@ -13,7 +13,7 @@
 
 namespace meshwright {
 
-// What a reader knows beside the settings.
+// The things that a reader knows beside the settings.
 struct ReaderContext {
   std::optional<ModelSpec> model = {};        // stated beside the file; wins over that of the file
   std::optional<int> devices = {};            // processes of the job

@@ -14,7 +14,7 @@
 
 namespace meshwright {
 
-// What is known about keys that no reader takes.
+// A note about keys that no reader takes.
 enum class KeyUse {
   kIrrelevant,   // changes neither the time nor the memory of a step
   kNotModelled,  // changes them in a way that plans and workloads do not state
@@ -26,6 +26,17 @@ struct OtherKey {
   KeyUse use = KeyUse::kIrrelevant;
   std::string_view reason = {};  // "data", "learning rate"; or what is not modelled
 };
+
+// Short names for the columns of the tables of other keys.
+namespace other_keys {
+inline constexpr std::string_view kData = "data";
+inline constexpr std::string_view kRate = "learning rate and length";
+inline constexpr std::string_view kLogs = "logs and checks";
+inline constexpr std::string_view kFiles = "checkpoints";
+inline constexpr std::string_view kStart = "how the job starts";
+inline constexpr KeyUse kNone = KeyUse::kIrrelevant;
+inline constexpr KeyUse kUnpriced = KeyUse::kNotModelled;
+}  // namespace other_keys
 
 // A key that was read and not used.
 struct UnusedKey {

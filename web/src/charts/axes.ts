@@ -1,4 +1,4 @@
-// What charts share: axes, grid lines and tooltips in the colours of a theme.
+// Charts share these: axes, grid lines and tooltips in the colours of a theme.
 import type { Palette } from './palette';
 
 /** Tooltips are drawn, because the page's policy forbids the styles of ECharts' HTML ones. */

@@ -117,7 +117,7 @@ export function Overview({ place }: { place: Place }) {
       signal,
     ),
   );
-  // What runs changes by itself; the list follows every few seconds while something does.
+  // A running study changes by itself; the list follows every few seconds while there is one.
   const isAlive = reading.data?.studies.some(({ end_time }) => end_time === '') ?? false;
   useEffect(() => {
     if (!isAlive) return undefined;

@@ -9,7 +9,8 @@ struct Setting {
   std::string key = {};    // "tensor-model-parallel-size"; "model.model_config.hidden_size"
   std::string value = {};  // a scalar as it stands, or a list as JSON; empty: a switch
   std::string place = {};  // "run.sh line 12"; empty: not known
-  // What the value depends on and the file does not say, such as "$NNODES"; empty: nothing.
+  // The variable that the value depends on and that the file does not set, such as "$NNODES";
+  // empty if there is none.
   std::string unresolved = {};
   bool operator==(const Setting&) const = default;
 };

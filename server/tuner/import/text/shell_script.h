@@ -18,10 +18,10 @@ struct ShellCommand {
 };
 
 struct ShellScript {
-  std::vector<ShellCommand> commands = {};            // in the order in which they would run
-  std::vector<ConfigFile> files = {};                 // that the script writes from here-documents
+  std::vector<ShellCommand> commands = {};  // in the order in which they would run
+  std::vector<ConfigFile> files = {};       // files that the script writes from here-documents
   std::map<std::string, std::string> batch = {};      // options of "#SBATCH" lines
-  std::map<std::string, std::string> variables = {};  // that have one text as their value
+  std::map<std::string, std::string> variables = {};  // variables with one text as their value
   std::vector<std::string> notes = {};
 };
 

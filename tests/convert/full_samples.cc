@@ -1,4 +1,4 @@
-#include "tests/rpc/full_samples.h"
+#include "tests/convert/full_samples.h"
 
 #include <google/protobuf/descriptor.h>
 

@@ -12,7 +12,7 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
-#include "tests/rpc/full_samples.h"
+#include "tests/convert/full_samples.h"
 #include "tests/rpc/questions.h"
 
 namespace meshwright {

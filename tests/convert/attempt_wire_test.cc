@@ -15,7 +15,7 @@
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
 #include "server/engine/history_queries.h"
-#include "tests/rpc/full_samples.h"
+#include "tests/convert/full_samples.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {

@@ -24,7 +24,7 @@
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
-#include "tests/rpc/full_samples.h"
+#include "tests/convert/full_samples.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {

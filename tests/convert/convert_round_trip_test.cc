@@ -24,7 +24,7 @@
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
 #include "server/tuner/question/problem.h"
-#include "tests/rpc/full_samples.h"
+#include "tests/convert/full_samples.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
