@@ -35,6 +35,35 @@ with_nodes() {
     "examples/$1/cluster.json"
 }
 
+# study_of HISTORY MODEL CLUSTER: the id of the oldest study of a model on a cluster.
+study_of() {
+  "$bin/meshwright" --db "$1" --output csv study list --text "$3" | grep ",$2,$3," | tail -n 1 | cut -d, -f1
+}
+
+# report HISTORY STUDY RANK VERSION OUTCOME [SECONDS]: what a job achieved, which nobody has measured.
+report() {
+  local time=()
+  [[ -z ${6-} ]] || time=(--step-time "$6")
+  "$bin/meshwright" --db "$1" job report --study "$2" --rank "$3" --framework-version "$4" \
+    --outcome "$5" "${time[@]}" --job "demo-rank-$3" --note "invented for this demonstration" >/dev/null
+}
+
+# Reports of jobs, so that the pages about predictions have something to show. Their times are invented.
+report_jobs() {
+  local history=$1 llama deepseek wrong seconds
+  llama=$(study_of "$history" llama2-70b a100x128)
+  deepseek=$(study_of "$history" deepseek-v3 h100x2048)
+  for seconds in 79.4 76.1 78.2; do report "$history" "$llama" 1 0.12 ok "$seconds"; done
+  report "$history" "$llama" 2 0.12 oom
+  for seconds in 71.9 73.3 72.5 70.8; do report "$history" "$llama" 1 0.14 ok "$seconds"; done
+  for seconds in 30.1 31.0 38.9 29.4; do report "$history" "$deepseek" 1 0.14 ok "$seconds"; done
+  report "$history" "$deepseek" 0 0.14 ok 69.5
+  report "$history" "$llama" 1 0.14 ok 7250
+  wrong=$("$bin/meshwright" --db "$history" --output csv history measurements --page-size 1 |
+    tail -n 1 | cut -d, -f1)
+  "$bin/meshwright" --db "$history" history retract "$wrong" --reason "another unit than seconds" >/dev/null
+}
+
 fill() {
   local history=$1 folder
   folder=$(mktemp -d)
@@ -44,6 +73,7 @@ fill() {
   tune "$history" llama2-70b "$folder/a100x32.json" --pareto
   with_nodes deepseek-v3 1 h100x8 >"$folder/h100x8.json"
   tune "$history" deepseek-v3 "$folder/h100x8.json" # nothing fits
+  report_jobs "$history"
   rm -r "$folder"
 }
 

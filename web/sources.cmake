@@ -4,35 +4,47 @@ set(MESHWRIGHT_WEB_SOURCES
     package.json
     public/favicon.svg
     src/api/client.ts
+    src/api/measurements.ts
     src/api/use_read.ts
     src/api/watch.ts
     src/app.tsx
     src/charts/axes.ts
     src/charts/chart.tsx
     src/charts/engine.ts
+    src/charts/gains.ts
     src/charts/memory.ts
     src/charts/palette.ts
+    src/charts/quality.ts
     src/charts/search.ts
     src/charts/spec.ts
     src/charts/step_time.ts
     src/main.tsx
     src/parts/alternatives.ts
     src/parts/data_table.tsx
+    src/parts/filters.tsx
+    src/parts/gains.ts
     src/parts/launch.tsx
+    src/parts/list_table.tsx
     src/parts/pieces.tsx
     src/parts/plan_words.ts
+    src/parts/run_errors.ts
     src/parts/save.ts
     src/router.ts
     src/style.css
     src/text/format.ts
     src/text/messages/en.ts
+    src/text/messages/en_review.ts
     src/text/messages/zh_cn.ts
+    src/text/messages/zh_cn_review.ts
     src/text/text.ts
     src/theme.ts
     src/views/decision.tsx
     src/views/overview.tsx
     src/views/plan.tsx
     src/views/plans.tsx
+    src/views/quality.tsx
+    src/views/run.tsx
+    src/views/runs.tsx
     src/views/search.tsx
     src/views/study.tsx
     src/views/trials.tsx

@@ -1,7 +1,8 @@
+import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { api } from './api/client';
 import { useRead } from './api/use_read';
-import { linkTo, usePlace } from './router';
+import { linkTo, usePlace, type Place } from './router';
 import {
   languageNames,
   languages,
@@ -13,9 +14,34 @@ import {
 } from './text/text';
 import { remember, remembered, ThemeContext, themeChoices, useDark, type ThemeChoice } from './theme';
 import { Overview } from './views/overview';
+import { Quality } from './views/quality';
+import { Runs } from './views/runs';
 import { StudyPage } from './views/study';
 
 const languageList = Object.keys(languages) as Language[];
+
+/** The parts of the dashboard by the first word of their places; studies have none. */
+const parts = ['', 'quality', 'runs'] as const;
+const partNames = { '': 'nav.studies', quality: 'nav.quality', runs: 'nav.runs' } as const;
+
+function Navigation() {
+  const { say } = useText();
+  const [kind = ''] = usePlace().path;
+  const current = kind === 'studies' ? '' : kind;
+  return (
+    <nav class="parts" aria-label={say('nav.label')}>
+      {parts.map((part) => (
+        <a
+          key={part}
+          href={linkTo(part === '' ? [] : [part])}
+          {...(part === current ? { 'aria-current': 'page' as const } : {})}
+        >
+          {say(partNames[part])}
+        </a>
+      ))}
+    </nav>
+  );
+}
 
 function Bar(props: {
   language: Language;
@@ -34,6 +60,7 @@ function Bar(props: {
         </svg>
         Meshwright
       </a>
+      <Navigation />
       <div class="topbar-tools">
         <label>
           <span class="hidden">{text.say('language')}</span>
@@ -76,11 +103,20 @@ function Foot() {
   );
 }
 
+function viewOf(place: Place): JSX.Element | undefined {
+  const [kind, id] = place.path;
+  if (kind === undefined) return <Overview place={place} />;
+  if (kind === 'studies' && id !== undefined) return <StudyPage key={id} id={id} place={place} />;
+  if (kind === 'quality' && id === undefined) return <Quality place={place} />;
+  if (kind === 'runs') return <Runs place={place} />;
+  return undefined;
+}
+
 function View() {
   const text = useText();
   const place = usePlace();
   const main = useRef<HTMLElement>(null);
-  const [kind, id] = place.path;
+  const id = place.path[1];
   const spot = place.path.join('/');
   const first = useRef(true);
   useEffect(() => {
@@ -91,9 +127,7 @@ function View() {
   }, [spot]);
   return (
     <main id="main" ref={main} tabIndex={-1}>
-      {kind === undefined && <Overview place={place} />}
-      {kind === 'studies' && id !== undefined && <StudyPage key={id} id={id} place={place} />}
-      {kind !== undefined && !(kind === 'studies' && id !== undefined) && (
+      {viewOf(place) ?? (
         <div class="card empty">
           <h1>{text.say('absent.title')}</h1>
           <a href={linkTo([])}>{text.say('overview.title')}</a>

@@ -2,9 +2,17 @@
 // to the page, so that the pages work below any path of a proxy.
 import type {
   FailedCase,
+  GetCalibrationResponse,
+  GetChipResponse,
+  GetMeasurementResponse,
   GetServerInfoResponse,
   GetStudyResponse,
   ListAttemptsResponse,
+  ListCalibrationsResponse,
+  ListChipsResponse,
+  ListCostModelsResponse,
+  ListJobReportsResponse,
+  ListMeasurementsResponse,
   ListPlansResponse,
   ListStudiesResponse,
   ListTrialsResponse,
@@ -37,7 +45,6 @@ export function addressOf(path: readonly string[], query: Query = {}): string {
   return `v1/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
 }
 
-
 async function errorOf(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => ({}))) as Partial<FailedCase>;
   const { reason = '', message = response.statusText } = body.error ?? {};
@@ -69,4 +76,17 @@ export const api = {
     read<ListTrialsResponse>(['studies', id, 'trials'], query, signal),
   attempts: (id: string, query: Query, signal?: AbortSignal) =>
     read<ListAttemptsResponse>(['studies', id, 'attempts'], query, signal),
+  costModels: (signal?: AbortSignal) => read<ListCostModelsResponse>(['costModels'], {}, signal),
+  chips: (signal?: AbortSignal) => read<ListChipsResponse>(['chips'], {}, signal),
+  chip: (id: string, signal?: AbortSignal) => read<GetChipResponse>(['chips', id], {}, signal),
+  jobReports: (query: Query, signal?: AbortSignal) =>
+    read<ListJobReportsResponse>(['jobReports'], query, signal),
+  measurements: (query: Query, signal?: AbortSignal) =>
+    read<ListMeasurementsResponse>(['measurements'], query, signal),
+  measurement: (id: string, signal?: AbortSignal) =>
+    read<GetMeasurementResponse>(['measurements', id], {}, signal),
+  calibrations: (query: Query, signal?: AbortSignal) =>
+    read<ListCalibrationsResponse>(['calibrations'], query, signal),
+  calibration: (id: string, signal?: AbortSignal) =>
+    read<GetCalibrationResponse>(['calibrations', id], {}, signal),
 };

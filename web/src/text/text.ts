@@ -23,7 +23,18 @@ export interface Text {
   word(group: WordGroup, wire: string): string;
 }
 
-export type WordGroup = 'state' | 'outcome' | 'time' | 'memory' | 'rule' | 'field' | 'provenance' | 'trial' | 'stop';
+export type WordGroup =
+  | 'state'
+  | 'outcome'
+  | 'time'
+  | 'memory'
+  | 'rule'
+  | 'field'
+  | 'provenance'
+  | 'trial'
+  | 'stop'
+  | 'source'
+  | 'dimension';
 
 export function textOf(language: Language): Text {
   const messages: Record<string, Message> = languages[language];

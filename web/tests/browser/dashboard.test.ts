@@ -20,6 +20,8 @@ beforeAll(async () => {
   for (const { id, cluster_name } of studies.reverse()) {
     ids[ids[cluster_name] === undefined ? cluster_name : 'trials'] = id;
   }
+  const marked = await fetch(new URL('v1/measurements?filter.is_retracted=true', base));
+  ids['retracted'] = ((await marked.json()) as { measurements: { id: string }[] }).measurements[0]?.id ?? '';
 });
 afterAll(() => browser.close());
 
@@ -33,6 +35,10 @@ const pages: [string, () => string][] = [
   ['plans', () => study('a100x128', '/plans')],
   ['plan', () => study('a100x128', '/plans/2')],
   ['trials', () => study('trials', '/trials')],
+  ['predictions', () => '#/quality?by=version'],
+  ['runs', () => '#/runs'],
+  ['gains', () => '#/runs/gains'],
+  ['retracted run', () => `#/runs/${ids['retracted']}`],
   ['no such rank', () => study('a100x128', '/plans/99')],
   ['no such page', () => '#/nothing'],
 ];

@@ -1,5 +1,5 @@
 // Small messages with round numbers, for tests.
-import type { Estimate, GetStudyResponse, Plan, RankedPlan, Trial } from '../../src/api/wire';
+import type { Estimate, GetStudyResponse, Measurement, Plan, RankedPlan, Study, Trial } from '../../src/api/wire';
 
 const gib = 2 ** 30;
 
@@ -95,5 +95,65 @@ export function study(plans: RankedPlan[], baseline: RankedPlan, trials: Trial[]
       recommendation: 'launch',
       reason: '',
     },
+  };
+}
+
+/** A job report that was expected to take 10 s, between 8 and 12. */
+export function measurement(seconds: number, changes: Partial<Measurement> = {}): Measurement {
+  return {
+    id: 'm-1',
+    sequence: 1,
+    source: 'job_report',
+    create_time: '2026-11-01T00:00:00Z',
+    study_id: 'study-1',
+    model_name: 'llama',
+    cluster_name: 'eight',
+    chip: 'nvidia-h100-sxm5-80gb',
+    framework: 'megatron-core',
+    framework_version: '0.14',
+    device_count: 8,
+    plan_key: 'tp4',
+    plan_digest: 'a',
+    outcome: 'ok',
+    step_time_seconds: seconds,
+    peak_memory_bytes: 0,
+    expected: {
+      step_time_seconds: 10,
+      step_time_low_seconds: 8,
+      step_time_high_seconds: 12,
+      peak_memory_bytes: 0,
+      calibration_id: '',
+    },
+    device_seconds: 0,
+    job_name: 'job',
+    note: '',
+    job_fingerprint: 'f',
+    hardware_fingerprint: 'h',
+    software_fingerprint: 's',
+    ...changes,
+  };
+}
+
+export function summary(changes: Partial<Study> = {}): Study {
+  return {
+    id: 'study-1',
+    state: 'succeeded',
+    outcome: 'improved',
+    model_name: 'llama',
+    cluster_name: 'eight',
+    device_count: 8,
+    create_time: '2026-11-01T00:00:00Z',
+    end_time: '2026-11-01T00:01:00Z',
+    search_seconds: 60,
+    best_step_time_seconds: 10,
+    gain_over_baseline_ratio: 0.25,
+    best_plan_digest: 'a',
+    error_message: '',
+    revision: 2,
+    display_name: '',
+    note: '',
+    labels: {},
+    etag: '0',
+    ...changes,
   };
 }

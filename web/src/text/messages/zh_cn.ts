@@ -1,8 +1,11 @@
 // 简体中文。The type demands every key of en.ts.
 import type { Message } from '../text';
 import type { MessageKey } from './en';
+import { zhCNReview } from './zh_cn_review';
 
 export const zhCN: Record<MessageKey, Message> = {
+  ...zhCNReview,
+
   skip: '跳到正文',
   language: '语言',
   theme: '主题',
