@@ -10,6 +10,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/app.tsx
     src/charts/axes.ts
     src/charts/chart.tsx
+    src/charts/chips.ts
     src/charts/engine.ts
     src/charts/gains.ts
     src/charts/memory.ts
@@ -20,6 +21,8 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/step_time.ts
     src/main.tsx
     src/parts/alternatives.ts
+    src/parts/calibration_file.tsx
+    src/parts/chip_figures.ts
     src/parts/data_table.tsx
     src/parts/filters.tsx
     src/parts/gains.ts
@@ -38,6 +41,9 @@ set(MESHWRIGHT_WEB_SOURCES
     src/text/messages/zh_cn_review.ts
     src/text/text.ts
     src/theme.ts
+    src/views/chip.tsx
+    src/views/chip_comparison.tsx
+    src/views/chips.tsx
     src/views/decision.tsx
     src/views/overview.tsx
     src/views/plan.tsx

@@ -13,6 +13,7 @@ import {
   type Language,
 } from './text/text';
 import { remember, remembered, ThemeContext, themeChoices, useDark, type ThemeChoice } from './theme';
+import { Chips } from './views/chips';
 import { Overview } from './views/overview';
 import { Quality } from './views/quality';
 import { Runs } from './views/runs';
@@ -21,8 +22,8 @@ import { StudyPage } from './views/study';
 const languageList = Object.keys(languages) as Language[];
 
 /** The parts of the dashboard by the first word of their places; studies have none. */
-const parts = ['', 'quality', 'runs'] as const;
-const partNames = { '': 'nav.studies', quality: 'nav.quality', runs: 'nav.runs' } as const;
+const parts = ['', 'quality', 'runs', 'chips'] as const;
+const partNames = { '': 'nav.studies', quality: 'nav.quality', runs: 'nav.runs', chips: 'nav.chips' } as const;
 
 function Navigation() {
   const { say } = useText();
@@ -108,6 +109,7 @@ function viewOf(place: Place): JSX.Element | undefined {
   if (kind === undefined) return <Overview place={place} />;
   if (kind === 'studies' && id !== undefined) return <StudyPage key={id} id={id} place={place} />;
   if (kind === 'quality' && id === undefined) return <Quality place={place} />;
+  if (kind === 'chips') return <Chips key={id ?? ''} place={place} />;
   if (kind === 'runs') return <Runs place={place} />;
   return undefined;
 }

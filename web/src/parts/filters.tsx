@@ -1,5 +1,6 @@
 // Filters of a list. Their values stand in the address, so that a filtered view can be sent.
 import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import { goTo, linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 
@@ -43,6 +44,31 @@ export function SelectFilter(props: {
           </option>
         ))}
       </select>
+    </label>
+  );
+}
+
+/** A text that is looked for; it comes into the address when it is entered or left. */
+export function TextFilter(props: { place: Place; name: string; label: string; hint: string }) {
+  const { place, name } = props;
+  const stated = place.query[name] ?? '';
+  const [typed, setTyped] = useState(stated);
+  useEffect(() => setTyped(stated), [stated]);
+  const set = (value: string) =>
+    goTo(linkTo(place.path, { ...place.query, [name]: value.trim(), page: '' }), true);
+  return (
+    <label>
+      {props.label}
+      <input
+        type="search"
+        value={typed}
+        placeholder={props.hint}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onChange={(event) => set(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') set(event.currentTarget.value);
+        }}
+      />
     </label>
   );
 }

@@ -34,7 +34,12 @@ export type WordGroup =
   | 'trial'
   | 'stop'
   | 'source'
-  | 'dimension';
+  | 'dimension'
+  | 'readiness'
+  | 'readinessNote'
+  | 'confidence'
+  | 'area'
+  | 'verdict';
 
 export function textOf(language: Language): Text {
   const messages: Record<string, Message> = languages[language];

@@ -39,6 +39,10 @@ const pages: [string, () => string][] = [
   ['runs', () => '#/runs'],
   ['gains', () => '#/runs/gains'],
   ['retracted run', () => `#/runs/${ids['retracted']}`],
+  ['chips', () => '#/chips'],
+  ['chip', () => '#/chips/nvidia-a100-sxm4-80gb'],
+  ['two chips', () => '#/chips/nvidia-a100-sxm4-80gb?with=huawei-ascend-910b-376t'],
+  ['no such chip', () => '#/chips/nothing'],
   ['no such rank', () => study('a100x128', '/plans/99')],
   ['no such page', () => '#/nothing'],
 ];

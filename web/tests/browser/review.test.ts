@@ -1,7 +1,7 @@
 // The pages for those who judge: predictions, runs, chips and operations.
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { launch, open, settle } from './browser';
+import { expectAccessible, launch, open, settle } from './browser';
 
 const base = inject('filled');
 let browser: Browser;
@@ -44,6 +44,57 @@ describe('runs', () => {
     await page.getByRole('heading', { name: 'This measurement was retracted' }).waitFor();
     await page.getByRole('link', { name: 'Open its study' }).click();
     await page.getByRole('heading', { name: 'llama2-70b on a100x128' }).waitFor();
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('chips', () => {
+  it('are found by name, and compared', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(`${base}#/chips`);
+    const rows = page.locator('tbody tr');
+    // The chips that runs were measured on come first.
+    await rows.first().getByText('checked by runs').waitFor();
+    await page.getByLabel('Search').fill('910b');
+    await page.keyboard.press('Enter');
+    await rows.first().getByText('Ascend 910B').first().waitFor();
+    await page.getByRole('link', { name: 'Ascend 910B (376T bin)' }).click();
+    await page.getByLabel('Compare with').selectOption('nvidia-a100-sxm4-80gb');
+    await page.getByRole('heading', { name: /beside A100/ }).waitFor();
+    expect(page.url()).toContain('with=nvidia-a100-sxm4-80gb');
+    expect(faults).toEqual([]);
+    await close();
+  });
+
+  it('show a report of microbenchmarks, which stays in the browser', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(`${base}#/chips/nvidia-a100-sxm4-80gb`);
+    await settle(page);
+    const file = (chip: string) => ({
+      name: 'report.json',
+      mimeType: 'application/json',
+      buffer: Buffer.from(JSON.stringify({
+        chip,
+        verdict: 'not_ready',
+        reasons: ['gemm is poor'],
+        operators: [{
+          name: 'gemm', detail: 'bf16', point_count: 40, limit_ratio: 0.08, verdict: 'poor', advice: 'again',
+          before: { median_ratio: 0.3, p90_ratio: 0.5, point_count: 40 },
+          held_out: { median_ratio: 0.1, p90_ratio: 0.2, point_count: 20 },
+        }],
+      })),
+    });
+    const input = page.getByLabel('Report (JSON)');
+    await input.setInputFiles(file('nvidia-a100-sxm4-80gb'));
+    await page.getByRole('heading', { name: 'Not ready to plan with' }).waitFor();
+    await page.getByRole('figure', { name: /Errors of the fits/ }).waitFor();
+    await settle(page);
+    await expectAccessible(page);
+    await input.setInputFiles(file('amd-instinct-mi300x'));
+    await page.getByText('This report is of another chip, amd-instinct-mi300x.').waitFor();
+    await input.setInputFiles({ name: 'x.txt', mimeType: 'text/plain', buffer: Buffer.from('no') });
+    await page.getByText('x.txt is not a report of meshwright calibrate.').waitFor();
     expect(faults).toEqual([]);
     await close();
   });

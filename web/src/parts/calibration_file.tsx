@@ -1,0 +1,109 @@
+// A report of `meshwright calibrate --output json`, which the browser reads and does not send: the
+// store keeps no such reports.
+import { useMemo, useState } from 'preact/hooks';
+import type { ChipCalibration } from '../api/wire';
+import { Chart } from '../charts/chart';
+import { fitsSpec } from '../charts/chips';
+import { useText } from '../text/text';
+import { ListTable } from './list_table';
+
+/** Returns the calibration of a file; absent if it is none. */
+export function calibrationIn(text: string): ChipCalibration | undefined {
+  try {
+    const read = JSON.parse(text) as Partial<ChipCalibration> | null;
+    if (!read || typeof read.chip !== 'string' || !Array.isArray(read.operators)) return undefined;
+    return { name: '', verdict: '', changes: [], steps: [], warnings: [], stored_as: '', device_name: '', reasons: [], ...read, chip: read.chip, operators: read.operators };
+  } catch {
+    return undefined;
+  }
+}
+
+function Report({ calibration }: { calibration: ChipCalibration }) {
+  const text = useText();
+  const { format, say } = text;
+  const spec = useMemo(() => fitsSpec(calibration, text), [calibration, text]);
+  const isReady = calibration.verdict === 'ready';
+  const timeOr = (seconds: number, error: string) => (error === '' ? format.seconds(seconds) : error);
+  return (
+    <>
+      <section class={`verdict ${isReady ? '' : 'bad'}`} aria-labelledby="calibration">
+        <h3 id="calibration">{text.word('verdict', calibration.verdict)}</h3>
+        <p>
+          {calibration.chip} · {calibration.name} · {calibration.device_name}
+        </p>
+        {calibration.reasons.map((reason) => (
+          <p lang="en" key={reason}>
+            {reason}
+          </p>
+        ))}
+      </section>
+      <Chart spec={spec} />
+      {calibration.steps.length > 0 && (
+        <section class="card">
+          <h3>{say('fits.steps')}</h3>
+          <ListTable
+            isInner
+            caption={say('fits.steps')}
+            columns={[
+              { label: say('plan'), isWide: true },
+              { label: say('chip.ranks'), isNumber: true },
+              { label: say('measured'), isNumber: true },
+              { label: say('fits.expectedBefore'), isNumber: true },
+              { label: say('fits.expectedNow'), isNumber: true },
+            ]}
+            rows={calibration.steps.map((step, at) => ({
+              key: String(at),
+              cells: [
+                step.plan,
+                String(step.rank_count),
+                format.seconds(step.measured_seconds),
+                timeOr(step.expected_before_seconds, step.error_before),
+                timeOr(step.expected_seconds, step.error),
+              ],
+            }))}
+          />
+        </section>
+      )}
+    </>
+  );
+}
+
+export function CalibrationFile({ chip }: { chip: string }) {
+  const { say } = useText();
+  const [read, setRead] = useState<{ name: string; calibration?: ChipCalibration }>();
+  const open = async (file: File | undefined) => {
+    if (!file) return;
+    const calibration = calibrationIn(await file.text());
+    setRead({ name: file.name, ...(calibration ? { calibration } : {}) });
+  };
+  return (
+    <>
+      <section class="card">
+        <h2>{say('fits.file')}</h2>
+        <p class="quiet">{say('fits.fileLead')}</p>
+        <pre>
+          <code>{`meshwright calibrate --chip ${chip} --measurements m.json --name ours --output json > report.json`}</code>
+        </pre>
+        <label>
+          {say('fits.open')}{' '}
+          <input
+            type="file"
+            accept=".json,application/json"
+            onChange={(event) => void open(event.currentTarget.files?.[0])}
+          />
+        </label>
+        {read && !read.calibration && (
+          <p role="alert" class="retracted">
+            {say('fits.notOne', { name: read.name })}
+          </p>
+        )}
+        {read?.calibration && read.calibration.chip !== chip && (
+          <p role="alert" class="retracted">
+            {say('fits.otherChip', { chip: read.calibration.chip })}
+          </p>
+        )}
+      </section>
+      {read?.calibration && <Report calibration={read.calibration} />}
+    </>
+  );
+}
