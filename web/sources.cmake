@@ -45,6 +45,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/chip_comparison.tsx
     src/views/chips.tsx
     src/views/decision.tsx
+    src/views/operations.tsx
     src/views/overview.tsx
     src/views/plan.tsx
     src/views/plans.tsx

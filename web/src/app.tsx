@@ -14,6 +14,7 @@ import {
 } from './text/text';
 import { remember, remembered, ThemeContext, themeChoices, useDark, type ThemeChoice } from './theme';
 import { Chips } from './views/chips';
+import { Operations } from './views/operations';
 import { Overview } from './views/overview';
 import { Quality } from './views/quality';
 import { Runs } from './views/runs';
@@ -22,8 +23,8 @@ import { StudyPage } from './views/study';
 const languageList = Object.keys(languages) as Language[];
 
 /** The parts of the dashboard by the first word of their places; studies have none. */
-const parts = ['', 'quality', 'runs', 'chips'] as const;
-const partNames = { '': 'nav.studies', quality: 'nav.quality', runs: 'nav.runs', chips: 'nav.chips' } as const;
+const parts = ['', 'quality', 'runs', 'chips', 'operations'] as const;
+const partNames = { '': 'nav.studies', quality: 'nav.quality', runs: 'nav.runs', chips: 'nav.chips', operations: 'nav.operations' } as const;
 
 function Navigation() {
   const { say } = useText();
@@ -111,6 +112,7 @@ function viewOf(place: Place): JSX.Element | undefined {
   if (kind === 'quality' && id === undefined) return <Quality place={place} />;
   if (kind === 'chips') return <Chips key={id ?? ''} place={place} />;
   if (kind === 'runs') return <Runs place={place} />;
+  if (kind === 'operations' && id === undefined) return <Operations />;
   return undefined;
 }
 

@@ -39,7 +39,9 @@ export type WordGroup =
   | 'readinessNote'
   | 'confidence'
   | 'area'
-  | 'verdict';
+  | 'verdict'
+  | 'modelKind'
+  | 'modelState';
 
 export function textOf(language: Language): Text {
   const messages: Record<string, Message> = languages[language];

@@ -38,9 +38,7 @@ function cellsOf(chip: Chip, runs: ErrorSummary | undefined, text: Text) {
   const { format } = text;
   return [
     <>
-      <a class="whole" href={linkTo(['chips', chip.id])}>
-        {chip.name}
-      </a>
+      <a href={linkTo(['chips', chip.id])}>{chip.name}</a>
       <span class="quiet block">{chip.id}</span>
     </>,
     chip.vendor,
@@ -49,8 +47,14 @@ function cellsOf(chip: Chip, runs: ErrorSummary | undefined, text: Text) {
     teraflops(halfPrecisionPeak(chip), text),
     format.gib(chip.memory_capacity_bytes),
     terabytes(chip.memory_bandwidth_bytes_per_second, text),
-    runs ? format.count(runs.count) : '–',
-    runs ? format.change(runs.median) : '–',
+    runs ? (
+      <>
+        {format.count(runs.count)}
+        <span class="quiet block">{format.change(runs.median)}</span>
+      </>
+    ) : (
+      '–'
+    ),
   ];
 }
 
@@ -115,8 +119,7 @@ function ChipList(props: {
               { label: say('chip.peak'), isNumber: true },
               { label: say('chip.memory'), isNumber: true },
               { label: say('chip.bandwidth'), isNumber: true },
-              { label: say('runs.count'), isNumber: true },
-              { label: say('quality.median'), isNumber: true },
+              { label: say('chips.runs'), isNumber: true },
             ]}
             rows={shown.map((chip) => ({
               key: chip.id,

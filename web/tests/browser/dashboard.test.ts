@@ -43,6 +43,7 @@ const pages: [string, () => string][] = [
   ['chip', () => '#/chips/nvidia-a100-sxm4-80gb'],
   ['two chips', () => '#/chips/nvidia-a100-sxm4-80gb?with=huawei-ascend-910b-376t'],
   ['no such chip', () => '#/chips/nothing'],
+  ['operations', () => '#/operations'],
   ['no such rank', () => study('a100x128', '/plans/99')],
   ['no such page', () => '#/nothing'],
 ];

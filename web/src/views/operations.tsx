@@ -1,0 +1,175 @@
+// The server itself: its versions, what it can do, its store, its queue and the vendors' models.
+import { useEffect } from 'preact/hooks';
+import { api } from '../api/client';
+import { useRead } from '../api/use_read';
+import type { CostModel, GetServerInfoResponse, Measurement, Study } from '../api/wire';
+import { ListTable } from '../parts/list_table';
+import { Shown, StateBadge, Tile } from '../parts/pieces';
+import { linkTo } from '../router';
+import { useText } from '../text/text';
+
+/** States of studies that use the server or wait for it. */
+const aliveStates = ['running', 'queued', 'cancelling', 'interrupted'];
+const refreshMilliseconds = 5000;
+
+interface Queue {
+  studies: Study[];
+  newest: Measurement | undefined;
+}
+
+async function readQueue(signal: AbortSignal): Promise<Queue> {
+  const [newest, ...lists] = await Promise.all([
+    api.measurements({ page_size: 1 }, signal),
+    ...aliveStates.map((state) => api.studies({ page_size: 100, 'filter.state': state }, signal)),
+  ]);
+  return {
+    studies: lists.flatMap(({ studies }) => studies),
+    newest: newest.measurements[0],
+  };
+}
+
+function Words({ title, words }: { title: string; words: readonly string[] }) {
+  const { say } = useText();
+  return (
+    <section class="card">
+      <h3>{title}</h3>
+      {words.length === 0 ? (
+        <p class="quiet">{say('operations.nothing')}</p>
+      ) : (
+        <ul class="words">
+          {words.map((word) => (
+            <li key={word}>
+              <code>{word}</code>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function QueueTable({ studies }: { studies: readonly Study[] }) {
+  const text = useText();
+  const { format, say } = text;
+  if (studies.length === 0) return <p class="card">{say('operations.idle')}</p>;
+  return (
+    <ListTable
+      caption={say('operations.queue')}
+      columns={[
+        { label: say('gains.study') },
+        { label: say('filter.state') },
+        { label: say('model') },
+        { label: say('cluster') },
+        { label: say('overview.created') },
+        { label: say('overview.best'), isNumber: true },
+      ]}
+      rows={studies.map((study) => ({
+        key: study.id,
+        cells: [
+          <a href={linkTo(['studies', study.id])}>{study.display_name || study.id}</a>,
+          <StateBadge state={study.state} />,
+          study.model_name,
+          study.cluster_name,
+          format.dateTime(study.create_time),
+          study.best_step_time_seconds > 0 ? format.seconds(study.best_step_time_seconds) : '–',
+        ],
+      }))}
+    />
+  );
+}
+
+function CostModels({ models }: { models: readonly CostModel[] }) {
+  const text = useText();
+  const { say } = text;
+  if (models.length === 0) return <p class="card">{say('operations.noModels')}</p>;
+  return (
+    <ListTable
+      caption={say('operations.models')}
+      columns={[
+        { label: say('operations.name') },
+        { label: say('operations.kind') },
+        { label: say('operations.file') },
+        { label: say('filter.state') },
+        { label: 'SHA-256' },
+      ]}
+      rows={models.map(({ name, kind, file, state, sha256 }) => ({
+        key: name,
+        cells: [
+          name,
+          text.word('modelKind', kind),
+          <code>{file}</code>,
+          <span class={state === 'ok' ? 'good' : 'retracted'}>{text.word('modelState', state)}</span>,
+          <code>{sha256.slice(0, 16)}…</code>,
+        ],
+      }))}
+    />
+  );
+}
+
+function Server({ info, queue }: { info: GetServerInfoResponse; queue: Queue | undefined }) {
+  const { format, say } = useText();
+  const alive = (state: string) => queue?.studies.filter((study) => study.state === state).length ?? 0;
+  return (
+    <dl class="tiles">
+      <Tile label={say('operations.version')} value={info.version} note={info.api_version} />
+      <Tile
+        label={say('operations.schema')}
+        value={String(info.store_schema_version)}
+        note={say('operations.schemaNote')}
+      />
+      <Tile
+        label={say('operations.stored')}
+        value={queue ? format.count(queue.newest?.sequence ?? 0) : '–'}
+        note={
+          queue?.newest
+            ? say('operations.newest', { time: format.dateTime(queue.newest.create_time) })
+            : say('operations.storedNote')
+        }
+      />
+      <Tile label={say('operations.chips')} value={format.count(info.chip_count)} />
+      <Tile label={say('operations.running')} value={format.count(alive('running') + alive('cancelling'))} />
+      <Tile label={say('operations.waiting')} value={format.count(alive('queued'))} />
+      <Tile
+        label={say('operations.interrupted')}
+        value={format.count(alive('interrupted'))}
+        note={say('operations.interruptedNote')}
+        tone={alive('interrupted') > 0 ? 'warn' : ''}
+      />
+    </dl>
+  );
+}
+
+export function Operations() {
+  const { say } = useText();
+  const info = useRead('server', api.serverInfo);
+  const models = useRead('cost models', api.costModels);
+  const queue = useRead('queue', readQueue);
+  useEffect(() => {
+    const timer = setInterval(queue.again, refreshMilliseconds);
+    return () => clearInterval(timer);
+  }, [queue.again]);
+  return (
+    <>
+      <h1>{say('operations.title')}</h1>
+      <p class="lead">{say('operations.lead')}</p>
+      <Shown reading={info}>
+        {(server) => (
+          <div class="stack">
+            <Server info={server} queue={queue.data} />
+            <h2>{say('operations.queue')}</h2>
+            <Shown reading={queue}>{({ studies }) => <QueueTable studies={studies} />}</Shown>
+            <h2>{say('operations.models')}</h2>
+            <Shown reading={models}>{({ cost_models }) => <CostModels models={cost_models} />}</Shown>
+            <h2>{say('operations.abilities')}</h2>
+            <div class="pair">
+              <Words title={say('operations.strategies')} words={server.strategies} />
+              <Words title={say('operations.rules')} words={server.prune_rules} />
+              <Words title={say('operations.frameworks')} words={server.frameworks} />
+            </div>
+            <p class="quiet">{say('operations.limits')}</p>
+          </div>
+        )}
+      </Shown>
+    </>
+  );
+}
