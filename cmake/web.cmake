@@ -51,7 +51,7 @@ set(MESHWRIGHT_HAS_WEB ON CACHE INTERNAL "The programs of this build have the pa
 set(packed ${PROJECT_BINARY_DIR}/web)
 include(${web}/sources.cmake)
 list(TRANSFORM MESHWRIGHT_WEB_SOURCES PREPEND ${web}/)
-foreach(name index.html favicon.svg index.js index.css engine.js)
+foreach(name index.html report.html favicon.svg index.js index.css engine.js)
   list(APPEND MESHWRIGHT_WEB_FILES ${packed}/${name}.gz)
 endforeach()
 file(GLOB schema CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/proto/meshwright/v1/*.proto)

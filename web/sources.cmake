@@ -4,6 +4,7 @@ set(MESHWRIGHT_WEB_SOURCES
     package.json
     public/favicon.svg
     src/api/client.ts
+    src/api/embedded.ts
     src/api/measurements.ts
     src/api/use_read.ts
     src/api/watch.ts
@@ -30,6 +31,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/list_table.tsx
     src/parts/pieces.tsx
     src/parts/plan_words.ts
+    src/parts/report_file.tsx
     src/parts/run_errors.ts
     src/parts/save.ts
     src/router.ts
@@ -41,6 +43,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/text/messages/zh_cn_review.ts
     src/text/text.ts
     src/theme.ts
+    src/views/compare.tsx
     src/views/chip.tsx
     src/views/chip_comparison.tsx
     src/views/chips.tsx
@@ -54,6 +57,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/runs.tsx
     src/views/search.tsx
     src/views/study.tsx
+    src/views/trial.tsx
     src/views/trials.tsx
     tools/wire_types.mjs
     tsconfig.json

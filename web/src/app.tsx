@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { api } from './api/client';
+import { embedded, studyIn } from './api/embedded';
 import { useRead } from './api/use_read';
 import { linkTo, usePlace, type Place } from './router';
 import {
@@ -62,7 +63,7 @@ function Bar(props: {
         </svg>
         Meshwright
       </a>
-      <Navigation />
+      {!embedded && <Navigation />}
       <div class="topbar-tools">
         <label>
           <span class="hidden">{text.say('language')}</span>
@@ -100,13 +101,22 @@ function Foot() {
   const { data } = useRead('server', (signal) => api.serverInfo(signal));
   return (
     <footer class="foot">
-      {data ? text.say('foot', { version: data.version, chips: data.chip_count }) : ' '}
+      {!data
+        ? ' '
+        : embedded
+          ? text.say('report.foot', { version: data.version, id: studyIn(embedded) ?? '–' })
+          : text.say('foot', { version: data.version, chips: data.chip_count })}
     </footer>
   );
 }
 
 function viewOf(place: Place): JSX.Element | undefined {
   const [kind, id] = place.path;
+  if (embedded) {
+    const held = studyIn(embedded);
+    if (held === undefined || (kind !== undefined && (kind !== 'studies' || id !== held))) return undefined;
+    return <StudyPage id={held} place={place} />;
+  }
   if (kind === undefined) return <Overview place={place} />;
   if (kind === 'studies' && id !== undefined) return <StudyPage key={id} id={id} place={place} />;
   if (kind === 'quality' && id === undefined) return <Quality place={place} />;

@@ -1,5 +1,6 @@
 // Reads the server's JSON, which is that of the messages in proto/ (wire.ts). Addresses are relative
 // to the page, so that the pages work below any path of a proxy.
+import { embedded } from './embedded';
 import type {
   FailedCase,
   GetCalibrationResponse,
@@ -56,6 +57,11 @@ export async function read<T>(
   query: Query = {},
   signal?: AbortSignal,
 ): Promise<T> {
+  if (embedded) {
+    const answer = embedded[addressOf(path, query)];
+    if (answer === undefined) throw new ApiError(404, 'NOT_IN_FILE', '');
+    return answer as T;
+  }
   const response = await fetch(new URL(addressOf(path, query), document.baseURI), {
     headers: { accept: 'application/json' },
     credentials: 'same-origin',

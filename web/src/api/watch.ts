@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
+import { embedded } from './embedded';
 import type { WatchStudyResponse } from './wire';
 
-export type Connection = 'connecting' | 'live' | 'lost' | 'ended';
+export type Connection = 'connecting' | 'live' | 'lost' | 'ended' | 'file';
 
 export interface Watched {
   events: WatchStudyResponse[];
@@ -34,8 +35,12 @@ export function withEvents(
 export function useWatch(studyId: string, onEnd: () => void): Watched {
   const [watched, setWatched] = useState<Watched>({ events: [], connection: 'connecting' });
   useEffect(() => {
-    setWatched({ events: [], connection: 'connecting' });
     const address = `v1/studies/${encodeURIComponent(studyId)}:watch`;
+    if (embedded) {
+      setWatched({ events: (embedded[address] ?? []) as WatchStudyResponse[], connection: 'file' });
+      return undefined;
+    }
+    setWatched({ events: [], connection: 'connecting' });
     const source = new EventSource(new URL(address, document.baseURI));
     // A replay comes in one burst; it is drawn once a frame, not once an event.
     let waiting: WatchStudyResponse[] = [];

@@ -6,9 +6,9 @@ import { useText } from '../text/text';
 import { useTheme } from '../theme';
 import { paletteOf } from './palette';
 import { csvOf, jsonOf, type ChartSpec } from './spec';
-import type { EChartsType } from './engine';
+import type { EChartsType, Engine } from './engine';
 
-const loadEngine = () => import('./engine');
+const loadEngine = async (): Promise<Engine> => globalThis.meshwrightEngine ?? import('./engine');
 
 function Exports({ spec }: { spec: ChartSpec }) {
   const text = useText();

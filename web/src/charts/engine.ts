@@ -103,4 +103,12 @@ export async function pngOf(spec: ChartSpec, palette: Palette): Promise<Blob | n
   return blob;
 }
 
+// In a file that holds everything, the pages find the engine here, because they can load nothing.
+const engine = { draw, redraw, svgOf, pngOf };
+export type Engine = typeof engine;
+declare global {
+  var meshwrightEngine: Engine | undefined;
+}
+globalThis.meshwrightEngine = engine;
+
 export type { EChartsType };

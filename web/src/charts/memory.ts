@@ -1,6 +1,7 @@
 // Charts about memory: what fills the busiest device, and each pipeline stage against its limit.
 import type { Estimate } from '../api/wire';
-import { gibOf } from '../text/format';
+import type { Alternative } from '../parts/alternatives';
+import { bytesPerGib, gibOf } from '../text/format';
 import type { Text } from '../text/text';
 import { nameAxis, tooltipOf, valueAxis } from './axes';
 import { numberCell, textCell, type ChartSpec } from './spec';
@@ -158,6 +159,70 @@ export function stagesSpec(estimate: Estimate, text: Text): ChartSpec {
           },
         },
       ],
+    }),
+  };
+}
+
+/** What fills the busiest device of two plans, one below the other. */
+export function memoryPairSpec(alternatives: readonly [Alternative, Alternative], text: Text): ChartSpec {
+  const { format, say } = text;
+  const rows = alternatives.flatMap(({ name, plan }) =>
+    plan.estimate
+      ? [
+          {
+            name,
+            estimate: plan.estimate,
+            parts: Object.fromEntries(memoryParts(plan.estimate).map(({ kind, bytes }) => [kind, bytes])),
+          },
+        ]
+      : [],
+  );
+  const kinds = keysOf(rows.map(({ parts }) => parts), [...memoryOrder, 'overhead', 'free']);
+  const used = (at: number) => format.gib(rows[at]?.estimate.reserved_memory_bytes ?? 0);
+  return {
+    name: 'memory-of-two-plans',
+    title: say('compare.memoryTitle'),
+    sentence: say('compare.memorySentence', {
+      first: alternatives[0].name,
+      firstUsed: used(0),
+      second: alternatives[1].name,
+      secondUsed: used(1),
+      capacity: format.gib(rows[0]?.estimate.memory_capacity_bytes ?? 0),
+    }),
+    height: 32 + 40 * rows.length,
+    legend: kinds.map((kind) => ({
+      name: text.word('memory', kind),
+      color: (palette) => palette.memory[kind] ?? palette.quiet,
+    })),
+    table: {
+      columns: [{ label: say('memory.kind') }, ...rows.map(({ name }) => ({ label: name, isNumber: true }))],
+      keys: ['kind', ...rows.map(({ name }) => `${name} bytes`)],
+      rows: kinds.map((kind) => [
+        { text: text.word('memory', kind), value: kind },
+        ...rows.map(({ parts }) => numberCell(format.gib(parts[kind] ?? 0), parts[kind] ?? 0)),
+      ]),
+    },
+    option: (palette) => ({
+      grid: { left: 8, right: 24, top: 4, bottom: 4, containLabel: true },
+      tooltip: tooltipOf(
+        palette,
+        (item: { name: string; seriesName: string; value: number }) =>
+          `${item.name}\n${item.seriesName}: ${format.gib(item.value * bytesPerGib)}`,
+      ),
+      xAxis: valueAxis(palette, '', (value) => format.gib(value * bytesPerGib)),
+      yAxis: nameAxis(palette, rows.map(({ name }) => name)),
+      series: kinds.map((kind) => ({
+        type: 'bar',
+        stack: 'memory',
+        name: text.word('memory', kind),
+        barMaxWidth: 28,
+        itemStyle: {
+          color: palette.memory[kind] ?? palette.quiet,
+          borderColor: palette.surface,
+          borderWidth: 1,
+        },
+        data: rows.map(({ parts }) => gibOf(parts[kind] ?? 0)),
+      })),
     }),
   };
 }

@@ -3,7 +3,7 @@
 
 /** Separates a number from its unit, so that no line breaks between them. */
 const space = '\u00a0';
-const bytesPerGib = 2 ** 30;
+export const bytesPerGib = 2 ** 30;
 
 export interface Formats {
   count(value: number): string;

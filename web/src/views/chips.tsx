@@ -153,7 +153,12 @@ export function Chips({ place }: { place: Place }) {
   return (
     <Shown reading={chips}>
       {(known) =>
-        id !== undefined ? (
+        id !== undefined && !known.chips.some((chip) => chip.id === id) ? (
+          <div class="card empty">
+            <h1>{say('chips.none')}</h1>
+            <a href={linkTo(['chips'])}>{say('chips.clear')}</a>
+          </div>
+        ) : id !== undefined ? (
           <ChipPage id={id} place={place} chips={known.chips} measurements={measured.data?.measurements ?? []} />
         ) : (
           <>

@@ -127,7 +127,11 @@ interface KindRow {
 }
 
 /** The figures and the settings of each alternative; settings equal in all are told in one line. */
-export function kindRows(alternatives: readonly Alternative[], text: Text): { rows: KindRow[]; equal: string[] } {
+export function kindRows(
+  alternatives: readonly Alternative[],
+  text: Text,
+  changeLabel = text.say('kinds.change'),
+): { rows: KindRow[]; equal: string[] } {
   const { format, say } = text;
   const of = (show: (alternative: Alternative) => string) => alternatives.map(show);
   const chosen = alternatives[0];
@@ -158,7 +162,7 @@ export function kindRows(alternatives: readonly Alternative[], text: Text): { ro
       ),
     },
     {
-      label: say('kinds.change'),
+      label: changeLabel,
       values: of((alternative) =>
         chosen === undefined || alternative === chosen
           ? '–'

@@ -27,7 +27,7 @@ export function PlanPage({ study, rank }: { study: GetStudyResponse; rank: strin
   const reading = useRead(`plan ${id} ${rank} ${answered !== undefined}`, async (signal) => {
     if (answered || !isRank) return { found: answered };
     // Plans are listed in the order of their ranks, the baseline (0) first.
-    const page = await api.plans(id, { page_size: Math.min(number + 1, 1000) }, signal);
+    const page = await api.plans(id, { page_size: number < 100 ? 100 : Math.min(number + 1, 1000) }, signal);
     return { found: page.plans.find((plan) => plan.rank === number) };
   });
   return (

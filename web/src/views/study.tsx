@@ -1,16 +1,20 @@
 import { api } from '../api/client';
+import { embedded } from '../api/embedded';
 import { useRead } from '../api/use_read';
 import type { GetStudyResponse } from '../api/wire';
 import { Shown, StateBadge } from '../parts/pieces';
+import { ReportButton } from '../parts/report_file';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
+import { Compare } from './compare';
 import { Decision } from './decision';
 import { PlanPage } from './plan';
 import { Plans } from './plans';
 import { Search } from './search';
+import { TrialPage } from './trial';
 import { Trials } from './trials';
 
-const tabs = ['decision', 'search', 'plans', 'trials'] as const;
+const tabs = ['decision', 'search', 'plans', 'compare', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
 function Head({ study }: { study: GetStudyResponse }) {
@@ -31,12 +35,23 @@ function Head({ study }: { study: GetStudyResponse }) {
   return (
     <header class="study-head">
       <p class="crumbs">
-        <a href={linkTo([])}>{text.say('overview.title')}</a> <span aria-hidden="true">/</span>{' '}
+        {!embedded && (
+          <>
+            <a href={linkTo([])}>{text.say('overview.title')}</a> <span aria-hidden="true">/</span>{' '}
+          </>
+        )}
         {summary.id}
       </p>
-      <h1>
-        {text.say('study.title', { model: summary.model_name, cluster: summary.cluster_name })}
-      </h1>
+      <div class="chart-head">
+        <h1>
+          {text.say('study.title', { model: summary.model_name, cluster: summary.cluster_name })}
+        </h1>
+        {!embedded && (
+          <div class="chart-tools">
+            <ReportButton study={study} />
+          </div>
+        )}
+      </div>
       <p class="facts">
         <StateBadge state={summary.state} />
         <span>{text.say('devices', { count: summary.device_count })}</span>
@@ -83,7 +98,9 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'search' && <Search study={study} onEnd={reading.again} />}
             {tab === 'plans' && path[1] === undefined && <Plans id={id} />}
             {tab === 'plans' && path[1] !== undefined && <PlanPage study={study} rank={path[1]} />}
-            {tab === 'trials' && <Trials id={id} />}
+            {tab === 'compare' && <Compare study={study} place={place} />}
+            {tab === 'trials' && path[1] === undefined && <Trials id={id} />}
+            {tab === 'trials' && path[1] !== undefined && <TrialPage study={study} number={path[1]} />}
           </>
         );
       }}

@@ -7,11 +7,13 @@ import { Chart } from '../charts/chart';
 import { trialsSpec } from '../charts/search';
 import { Shown } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
+import { linkTo } from '../router';
 import { useText } from '../text/text';
 
 const pageSize = 1000;
 
-function Listed({ trials, isCut }: { trials: ListTrialsResponse['trials']; isCut: boolean }) {
+function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isCut: boolean }) {
+  const { id, trials, isCut } = props;
   const text = useText();
   const { format, say } = text;
   const spec = useMemo(() => trialsSpec(trials, text), [trials, text]);
@@ -44,7 +46,9 @@ function Listed({ trials, isCut }: { trials: ListTrialsResponse['trials']; isCut
             {trials.map((trial, at) => (
               <tr key={trial.number ?? at}>
                 <th scope="row" class="number">
-                  {trial.number ?? at + 1}
+                  <a href={linkTo(['studies', id, 'trials', String(trial.number ?? at + 1)])}>
+                    {trial.number ?? at + 1}
+                  </a>
                 </th>
                 <td>
                   <span class={`badge trial-${trial.outcome || 'open'}`}>
@@ -85,7 +89,7 @@ export function Trials({ id }: { id: string }) {
         trials.length === 0 ? (
           <p class="card empty">{text.say('trials.none')}</p>
         ) : (
-          <Listed trials={trials} isCut={next_page_token !== ''} />
+          <Listed id={id} trials={trials} isCut={next_page_token !== ''} />
         )
       }
     </Shown>

@@ -53,6 +53,11 @@ export async function settle(page: Page): Promise<void> {
   );
 }
 
+/** Returns what the page says, without what jobs' commands have in braces. */
+export async function wordsOf(page: Page): Promise<string> {
+  return (await page.locator('main').innerText()).replaceAll('{micro_batch_size}', '');
+}
+
 /** Expects that axe finds nothing. The script is injected past the page's own policy. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(axe.source);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { expectAccessible, launch, open, settle } from './browser';
+import { expectAccessible, launch, open, settle, wordsOf } from './browser';
 import { root, serve, stop } from './server';
 
 const base = inject('filled');
@@ -44,6 +44,12 @@ const pages: [string, () => string][] = [
   ['two chips', () => '#/chips/nvidia-a100-sxm4-80gb?with=huawei-ascend-910b-376t'],
   ['no such chip', () => '#/chips/nothing'],
   ['operations', () => '#/operations'],
+  ['compare', () => study('a100x128', '/compare?first=1&second=3')],
+  ['compare nothing', () => study('h100x8', '/compare')],
+  ['trial that ran', () => study('two-cores', '/trials/1')],
+  ['trial that failed', () => study('two-cores', '/trials/2')],
+  ['replayed trial', () => study('trials', '/trials/1')],
+  ['no such trial', () => study('trials', '/trials/99')],
   ['no such rank', () => study('a100x128', '/plans/99')],
   ['no such page', () => '#/nothing'],
 ];
@@ -57,7 +63,7 @@ describe.each([
     await page.goto(base + place());
     await settle(page);
     await expectAccessible(page);
-    expect(await page.locator('main').innerText()).not.toMatch(/undefined|NaN|\[object|\{\w+\}/);
+    expect(await wordsOf(page)).not.toMatch(/undefined|NaN|\[object|\{\w+\}/);
     expect(await page.getAttribute('html', 'lang')).toBe(locale === 'en-US' ? 'en' : 'zh-CN');
     expect(faults).toEqual([]);
     await close();
@@ -100,7 +106,7 @@ describe('the overview', () => {
     const rows = page.locator('tbody tr');
     await page.goto(base);
     await rows.first().waitFor();
-    expect(await rows.count()).toBe(5);
+    expect(await rows.count()).toBe(6);
     await page.getByLabel('Search').fill('DEEPSEEK');
     await page.keyboard.press('Enter');
     await expect.poll(() => rows.count()).toBe(2);
@@ -112,7 +118,7 @@ describe('the overview', () => {
     expect(await page.getByLabel('Search').inputValue()).toBe('DEEPSEEK');
     await page.getByLabel('State').selectOption('failed');
     await page.getByRole('link', { name: 'Show all studies' }).click();
-    await expect.poll(() => rows.count()).toBe(5);
+    await expect.poll(() => rows.count()).toBe(6);
     await close();
   });
 

@@ -99,3 +99,40 @@ describe('chips', () => {
     await close();
   });
 });
+
+describe('a trial', () => {
+  it('says why its job ended, and has its command, its variables and its log', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(base);
+    await page.getByRole('link', { name: 'gpt-small' }).click();
+    await page.getByRole('link', { name: 'Trials' }).click();
+    await page.getByRole('link', { name: '2', exact: true }).click();
+    await page.getByRole('heading', { name: /Trial 2 out of memory/ }).waitFor();
+    await page.getByText('CUDA out of memory').first().waitFor();
+    await page.getByText('steps.sh').first().waitFor();
+    await page.getByText('COLOUR=blue').waitFor();
+    await page.goBack();
+    await page.getByRole('link', { name: '1', exact: true }).click();
+    await page.getByText('Beginning of the log').click();
+    await page.getByText('"step_time_seconds": 0.75').waitFor();
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('two plans', () => {
+  it('are chosen in the address, and named by the charts', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(base);
+    await page.getByRole('link', { name: 'deepseek-v3' }).last().click();
+    await page.getByRole('link', { name: 'Compare', exact: true }).click();
+    await page.getByRole('figure', { name: 'Why Plan 2 differs from Plan 1' }).waitFor();
+    await page.locator('.filters select').last().selectOption('3');
+    await page.getByRole('figure', { name: 'Why Plan 3 differs from Plan 1' }).waitFor();
+    expect(page.url()).toContain('second=3');
+    await page.locator('.filters select').first().selectOption('2');
+    await page.getByRole('figure', { name: 'Why Plan 3 differs from Plan 2' }).waitFor();
+    expect(faults).toEqual([]);
+    await close();
+  });
+});

@@ -1,7 +1,7 @@
 // Fills a history with real searches, and serves it. Needs the programs (MESHWRIGHT_BIN names their
 // folder; build/release/bin) and Chromium (MESHWRIGHT_CHROMIUM; /usr/bin/chromium).
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -89,6 +89,37 @@ function addTrials(history: string): void {
   );
 }
 
+/** Runs two plans as jobs whose command only writes steps; the second runs out of memory. */
+function addJobs(history: string): void {
+  const script = join(folder, 'steps.sh');
+  writeFileSync(
+    script,
+    `if [ "$1" -gt 1 ]; then echo "torch.cuda.OutOfMemoryError: CUDA out of memory" >&2; exit 1; fi
+for step in 0 1 2 3 4 5 6 7; do
+  echo "{\\"event\\": \\"step\\", \\"step\\": $step, \\"step_time_seconds\\": 0.75}"
+done
+`,
+  );
+  for (const name of ['jobs', 'slots']) mkdirSync(join(folder, name));
+  const job = join(folder, 'job.json');
+  writeFileSync(
+    job,
+    JSON.stringify({
+      folder: join(folder, 'jobs'),
+      slots_folder: join(folder, 'slots'),
+      command: ['/bin/sh', script, '{micro_batch_size}'],
+      processes_per_node: 1,
+      environment: ['COLOUR=blue'],
+      metrics: { warmup_steps: 2, min_steps: 5, max_steps: 6, interval_ratio: 0.5 },
+    }),
+  );
+  const example = join(root, 'examples/two-cores');
+  meshwright(
+    history, 'tune', '--model', join(example, 'model.json'), '--workload', join(example, 'workload.json'),
+    '--cluster', join(example, 'cluster.json'), '--launcher', 'local', '--job', job, '--max-trials', '2',
+  );
+}
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   folder = mkdtempSync(join(tmpdir(), 'mw-web-'));
   const history = join(folder, 'history.db');
@@ -97,6 +128,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     stdio: 'inherit',
   });
   addTrials(history);
+  addJobs(history);
   const filled = await serve(bin, 'meshwrightd', [
     '--db', history, '--listen', `unix:${join(folder, 'server.sock')}`, '--http', '127.0.0.1:0',
   ]);
