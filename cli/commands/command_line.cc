@@ -94,6 +94,7 @@ void AddCommandLine(CLI::App& app, const std::string& version, Program& program)
   AddModelCommand(app, program);
   AddServerCommand(app, program);
   AddDashboardCommand(app, program);
+  AddReportCommand(app, program);
   AddCompletionCommand(app, program);
   AddManCommand(app, program);
   DescribeCommands(app);

@@ -25,6 +25,7 @@ void AddModelCommand(CLI::App& app, Program& program);
 void AddChipCommand(CLI::App& app, Program& program);
 void AddServerCommand(CLI::App& app, Program& program);
 void AddDashboardCommand(CLI::App& app, Program& program);
+void AddReportCommand(CLI::App& app, Program& program);
 void AddCompletionCommand(CLI::App& app, Program& program);
 void AddManCommand(CLI::App& app, Program& program);
 

@@ -39,19 +39,6 @@ namespace {
 // How often the journals are read for what other commands have written.
 constexpr std::chrono::milliseconds kPollInterval(500);
 
-// Opens the store for each read, so that the dashboard keeps no other command out and shows a store
-// that is made later.
-StoreAccess ReaderOf(const std::string& store) {
-  return {.read = [store](const StoreRead& read) -> absl::Status {
-            ASSIGN_OR_RETURN(const Recorder recorder, OpenLocalReader(store));
-            return read(recorder);
-          },
-          .write =
-              [](const StoreCall&) {
-                return absl::FailedPreconditionError("the dashboard only reads");
-              }};
-}
-
 // Returns when the user ends the program.
 void PollUntilEnd(Followers& followers, const std::stop_token& end) {
   std::mutex mutex;
@@ -71,7 +58,7 @@ int Serve(const std::string& listen, const GlobalFlags& flags) {
   const Interrupt interrupt;
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
-  const StoreAccess reader = ReaderOf(flags.store);
+  const StoreAccess reader = LocalReads(flags.store);
   Followers followers(reader);
   const ReadFace face = {
       .knowledge = *knowledge,

@@ -18,6 +18,17 @@ absl::StatusOr<Recorder> OpenLocalReader(const std::string& store) {
   return Recorder::Open({.path = ":memory:"});
 }
 
+StoreAccess LocalReads(const std::string& store) {
+  return {.read = [store](const StoreRead& read) -> absl::Status {
+            ASSIGN_OR_RETURN(const Recorder recorder, OpenLocalReader(store));
+            return read(recorder);
+          },
+          .write =
+              [](const StoreCall&) {
+                return absl::FailedPreconditionError("the local history is only read here");
+              }};
+}
+
 absl::StatusOr<Recorder> OpenLocalWriter(const std::string& store, const std::string& who) {
   return Recorder::Open({.path = store, .lock_wait = kLockWait, .who = who});
 }

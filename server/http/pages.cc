@@ -6,6 +6,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/zlib/inflate_stream.hpp>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,6 +75,12 @@ HttpResponse Text(int status, std::string text) {
 }
 
 }  // namespace
+
+std::optional<std::string> PageText(std::string_view name) {
+  const EmbeddedFile* const file = Find(name);
+  if (file == nullptr) return std::nullopt;
+  return Unpack(file->text);
+}
 
 HttpResponse AnswerPage(const HttpRequest& request) {
   const std::string_view name = NameOf(request.path);

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "server/http/http_message.h"
 
 namespace meshwright {
@@ -8,5 +12,9 @@ namespace meshwright {
 // takes that, or with 304 if the reader has it already. Other paths are answered with 404. A
 // program that was built without the pages says so at "/".
 HttpResponse AnswerPage(const HttpRequest& request);
+
+// Returns the text of a file of the dashboard by its name, without a folder; nullopt if there is no
+// such file.
+std::optional<std::string> PageText(std::string_view name);
 
 }  // namespace meshwright

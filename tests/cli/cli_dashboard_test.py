@@ -73,6 +73,31 @@ class DashboardTest(Folder):
         self.run_cli("tune", *self.question(model=BIG_MODEL), expect=4)
         self.same_as_the_command_line(base)
 
+    def test_a_report_holds_the_answers_of_one_study(self):
+        self.run_cli("tune", *self.question())
+        base = self.start(MESHWRIGHT, "dashboard", "--http", "127.0.0.1:0")
+        if self.code(base, "") == 404:
+            self.skipTest("built without Node")
+        name = self.json_of("study", "list")["studies"][0]["id"]
+        page = self.folder / "study.html"
+        written = self.run_cli("report", name, "--html", page)
+        self.assertIn("study.html has the study", written.stderr)
+        text = page.read_text(encoding="utf-8")
+        self.assertIn('http-equiv="Content-Security-Policy" content="default-src \'none\';', text)
+        self.assertFalse("@@answers@@" in text or "@@index.js@@" in text)
+        held = json.loads(re.search(r'id="answers">(.*?)</script>', text, re.DOTALL).group(1))
+        self.assertEqual(held[f"v1/studies/{name}"]["study"]["id"], name)
+        for address, answer in held.items():
+            if not address.endswith(":watch"):
+                self.assertEqual(self.read(base, address), answer, address)
+        revisions = [event["revision"] for event in held[f"v1/studies/{name}:watch"]]
+        self.assertEqual(revisions, list(range(1, held[f"v1/studies/{name}"]["study"]["revision"] + 1)))
+        self.run_cli("report", name, "--html", page, expect=6)
+        self.run_cli("report", name, "--html", page, "--replace")
+        self.assertEqual(self.run_cli("report", name, "--html", "-").stdout, text)
+        self.run_cli("report", "none", "--html", page, expect=5)
+        self.run_cli("report", name, "--html", page, "--server", "127.0.0.1:1", expect=2)
+
     def test_a_server_shows_what_it_answers_over_grpc(self):
         socket = f"unix:{self.folder}/socket"
         base = self.start(MESHWRIGHTD, "--listen", socket, "--db", self.folder / "server.db",

@@ -6,12 +6,16 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
+#include "server/http/report_page.h"
+
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
 using testing::AnyOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Pair;
 
 std::string FieldOf(const HttpResponse& response, std::string_view name) {
@@ -61,6 +65,21 @@ TEST(PagesTest, NothingElseIsServed) {
                            "/index.html/", "/assets/nothing.js"}) {
     EXPECT_EQ(AnswerPage({.path = path}).status, 404) << path;
   }
+}
+
+TEST(ReportPageTest, HoldsThePagesAndTheAnswers) {
+  if (!HasPages()) {
+    EXPECT_EQ(ReportPage({}).status().code(), absl::StatusCode::kFailedPrecondition);
+    return;
+  }
+  const auto page = ReportPage({{"v1/server", "{\"a\": \"</script>\"}\n"}, {"v1/b", "[]"}});
+  ASSERT_TRUE(page.ok()) << page.status();
+  // No answer can end the element that it stands in.
+  EXPECT_THAT(*page,
+              HasSubstr("{\n\"v1/server\":{\"a\": \"\\u003c/script>\"},\n\"v1/b\":[]\n}</script>"));
+  EXPECT_THAT(*page, HasSubstr("content=\"default-src 'none'; script-src 'sha256-"));
+  EXPECT_THAT(*page, HasSubstr("color-scheme"));
+  EXPECT_THAT(*page, Not(HasSubstr("@@answers@@")));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
