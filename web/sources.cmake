@@ -63,4 +63,5 @@ set(MESHWRIGHT_WEB_SOURCES
     tsconfig.json
     vite.config.ts
     tools/pack.mjs
+    tools/pictures.mjs
 )
