@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "recorder/columns.h"
@@ -19,6 +20,10 @@ namespace meshwright {
 namespace {
 
 std::string PlanList(std::string_view study_id) { return fmt::format("plans/{}", study_id); }
+
+constexpr char kPlanColumns[] =
+    "study_id, rank, plan_key, plan_digest, state, plan, estimate, step_time_seconds, "
+    "peak_memory_bytes, reserved_memory_bytes, fits";
 
 PlanRecord ReadPlan(const Statement& row) {
   return {.study_id = row.Text(0),
@@ -134,6 +139,20 @@ absl::StatusOr<std::vector<std::int64_t>> Recorder::AppendEvents(
   return revisions;
 }
 
+absl::StatusOr<std::optional<PlanRecord>> Recorder::FindPlan(std::string_view study_id,
+                                                             int rank) const {
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(
+          connection_.get(),
+          fmt::format("SELECT {} FROM plans WHERE study_id = ?1 AND rank = ?2", kPlanColumns)));
+  RETURN_IF_ERROR(query.Bind(study_id, rank));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  if (!is_there) return std::nullopt;
+  return ReadPlan(query);
+}
+
 absl::StatusOr<PlanPage> Recorder::ListPlans(std::string_view study_id, int page_size,
                                              std::string_view page_token) const {
   ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
@@ -142,10 +161,11 @@ absl::StatusOr<PlanPage> Recorder::ListPlans(std::string_view study_id, int page
     ASSIGN_OR_RETURN(after, DecodePageToken(PlanList(study_id), page_token));
   }
   RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
-  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
-SELECT study_id, rank, plan_key, plan_digest, state, plan, estimate,
-       step_time_seconds, peak_memory_bytes, reserved_memory_bytes, fits
-FROM plans WHERE study_id = ?1 AND rank > ?2 ORDER BY rank LIMIT ?3)sql"));
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(connection_.get(), fmt::format("SELECT {} FROM plans WHERE study_id = ?1 "
+                                                        "AND rank > ?2 ORDER BY rank LIMIT ?3",
+                                                        kPlanColumns)));
   RETURN_IF_ERROR(query.Bind(study_id, after.number, size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<PlanRecord>(query, size, ReadPlan));
   PlanPage page = {.plans = std::move(rows.records)};

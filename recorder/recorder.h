@@ -97,6 +97,10 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
                                                    std::string_view page_token) const;
 
+  // Returns a plan by its rank, or nullopt if the study has none. NOT_FOUND: UNKNOWN_STUDY.
+  [[nodiscard]] absl::StatusOr<std::optional<PlanRecord>> FindPlan(std::string_view study_id,
+                                                                   int rank) const;
+
   // Returns the journal after a revision (0: from its start), oldest first. `limit` is as
   // page_size.
   [[nodiscard]] absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view study_id,
@@ -140,6 +144,15 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<TrialPage> ListTrials(const TrialFilter& filter, TrialOrder order,
                                                      int page_size,
                                                      std::string_view page_token) const;
+
+  // Returns a trial. NOT_FOUND: UNKNOWN_STUDY, UNKNOWN_TRIAL.
+  [[nodiscard]] absl::StatusOr<TrialRecord> GetTrial(std::string_view study_id, int number) const;
+
+  // Lists the measured trials that no other trial of the study beats in step time and peak memory
+  // at once, by growing step time. Trials whose memory was not measured are left out. A trial that
+  // ends between two pages may beat one of an earlier page.
+  [[nodiscard]] absl::StatusOr<TrialPage> ListParetoTrials(std::string_view study_id, int page_size,
+                                                           std::string_view page_token) const;
 
   // Lists all attempts at a trial, or at all trials of the study, in their order. NOT_FOUND:
   // UNKNOWN_STUDY, UNKNOWN_TRIAL.

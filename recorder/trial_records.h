@@ -149,6 +149,8 @@ struct TrialFilter {
   std::string study_id = {};
   std::optional<TrialState> state = {};
   std::optional<Outcome> outcome = {};
+  std::optional<TrialPurpose> purpose = {};
+  std::optional<std::string> plan_digest = {};
 };
 
 struct TrialPage {

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "recorder/columns.h"
 #include "recorder/page_token.h"
@@ -115,9 +117,12 @@ WHERE study_id = ?1 AND number = ?2)sql",
 
 // Returns the name of the list that a page token is bound to.
 std::string ListName(const TrialFilter& filter, TrialOrder order) {
-  return fmt::format("trials/{}/{}/{}/{}", order == TrialOrder::kNumber ? "number" : "fastest",
-                     OptionalWord(filter.state).value_or(""),
-                     OptionalWord(filter.outcome).value_or(""), filter.study_id);
+  std::string name = fmt::format(
+      "trials/{}/{}/{}", order == TrialOrder::kNumber ? "number" : "fastest",
+      OptionalWord(filter.state).value_or(""), OptionalWord(filter.outcome).value_or(""));
+  if (filter.purpose.has_value()) name += fmt::format("/purpose={}", Word(*filter.purpose));
+  if (filter.plan_digest.has_value()) name += fmt::format("/plan={}", *filter.plan_digest);
+  return name + "/" + filter.study_id;
 }
 
 // Returns the condition of a list. The unary plus hides columns that must not lead from SQLite's
@@ -132,6 +137,8 @@ std::string Where(const TrialFilter& filter, TrialOrder order) {
   if (filter.outcome.has_value()) {
     where += by_number ? " AND outcome = ?3" : " AND +outcome = ?3";
   }
+  if (filter.purpose.has_value()) where += " AND +purpose = ?6";
+  if (filter.plan_digest.has_value()) where += " AND +plan_digest = ?7";
   return where;
 }
 
@@ -156,6 +163,82 @@ absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view stud
   return WithReason(
       absl::NotFoundError(fmt::format("trial {} of study '{}' does not exist", number, study_id)),
       "UNKNOWN_TRIAL");
+}
+
+namespace {
+
+// A measured trial as a point.
+struct Point {
+  double step_time = 0;
+  std::int64_t peak_memory = 0;
+};
+
+// Decides for one trial after the other, by growing step time and then memory, if it is beaten by
+// one before it. Trials with the same figures do not beat each other.
+class Front {
+ public:
+  explicit Front(std::optional<Point> last) : last_(last) {}
+
+  bool Takes(const Point& point) {
+    if (last_.has_value()) {
+      const bool is_equal =
+          point.step_time == last_->step_time && point.peak_memory == last_->peak_memory;
+      if (!is_equal && point.peak_memory >= last_->peak_memory) return false;
+    }
+    last_ = point;
+    return true;
+  }
+
+ private:
+  std::optional<Point> last_;  // the newest point of the front, which has the least memory so far
+};
+
+// Returns the point of a trial that a page token names.
+absl::StatusOr<Point> PointOf(sqlite3* connection, std::string_view study_id, std::int64_t number) {
+  ASSIGN_OR_RETURN(const TrialRecord trial,
+                   ReadTrial(connection, study_id, static_cast<int>(number)));
+  if (!trial.step_time.has_value() || !trial.peak_memory.has_value()) {
+    return absl::DataLossError(
+        fmt::format("trial {} of study '{}' has lost its figures", number, study_id));
+  }
+  return Point{.step_time = trial.step_time->count(), .peak_memory = trial.peak_memory->count};
+}
+
+// Returns the numbers of the next trials of the front after a point, at most `limit`.
+absl::StatusOr<std::vector<int>> FrontNumbers(sqlite3* connection, std::string_view study_id,
+                                              std::optional<Point> after, std::int64_t number,
+                                              int limit) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(
+          connection,
+          fmt::format(
+              "SELECT number, step_time_seconds, peak_memory_bytes FROM trials WHERE study_id = ?1 "
+              "AND step_time_seconds IS NOT NULL AND peak_memory_bytes IS NOT NULL {} ORDER BY "
+              "step_time_seconds, peak_memory_bytes, number LIMIT ?5",
+              after.has_value() ? "AND (step_time_seconds, peak_memory_bytes, number) > (?2, ?3, "
+                                  "?4)"
+                                : "")));
+  constexpr int kNoLimit = -1;  // every trial has to be seen
+  const Point from = after.value_or(Point());
+  RETURN_IF_ERROR(query.Bind(study_id, from.step_time, from.peak_memory, number, kNoLimit));
+  Front front(after);
+  std::vector<int> numbers;
+  while (std::ssize(numbers) < limit) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) break;
+    if (front.Takes({.step_time = query.Real(1), .peak_memory = query.Integer(2)})) {
+      numbers.push_back(static_cast<int>(query.Integer(0)));
+    }
+  }
+  return numbers;
+}
+
+}  // namespace
+
+absl::StatusOr<TrialRecord> Recorder::GetTrial(std::string_view study_id, int number) const {
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
+  return ReadTrial(connection_.get(), study_id, number);
 }
 
 absl::StatusOr<BegunTrial> Recorder::BeginTrial(const TrialIntent& intent) {
@@ -213,11 +296,11 @@ absl::StatusOr<TrialPage> Recorder::ListTrials(const TrialFilter& filter, TrialO
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(connection_.get(),
-                         fmt::format("SELECT {} FROM trials {} ORDER BY {} LIMIT ?6", kTrialColumns,
+                         fmt::format("SELECT {} FROM trials {} ORDER BY {} LIMIT ?8", kTrialColumns,
                                      where, by_number ? "number" : "step_time_seconds, number")));
   RETURN_IF_ERROR(query.Bind(filter.study_id, OptionalWord(filter.state),
                              OptionalWord(filter.outcome), after.number, StepTimeOf(after),
-                             size + 1));
+                             OptionalWord(filter.purpose), filter.plan_digest, size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<TrialRecord>(query, size, ReadRow));
   TrialPage page = {.trials = std::move(rows.records)};
   if (!rows.has_more) return page;
@@ -226,6 +309,31 @@ absl::StatusOr<TrialPage> Recorder::ListTrials(const TrialFilter& filter, TrialO
       list,
       {.number = last.number,
        .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count()) : ""});
+  return page;
+}
+
+absl::StatusOr<TrialPage> Recorder::ListParetoTrials(std::string_view study_id, int page_size,
+                                                     std::string_view page_token) const {
+  ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
+  const std::string list = fmt::format("pareto_trials/{}", study_id);
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
+  PageKey after;
+  std::optional<Point> last;
+  if (!page_token.empty()) {
+    ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
+    ASSIGN_OR_RETURN(last, PointOf(connection_.get(), study_id, after.number));
+  }
+  ASSIGN_OR_RETURN(const std::vector<int> numbers,
+                   FrontNumbers(connection_.get(), study_id, last, after.number, size + 1));
+  TrialPage page;
+  for (const int number : numbers) {
+    if (std::ssize(page.trials) == size) {
+      page.next_page_token = EncodePageToken(list, {.number = page.trials.back().number});
+      break;
+    }
+    ASSIGN_OR_RETURN(TrialRecord trial, ReadTrial(connection_.get(), study_id, number));
+    page.trials.push_back(std::move(trial));
+  }
   return page;
 }
 

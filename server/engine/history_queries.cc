@@ -38,6 +38,24 @@ absl::StatusOr<TrialPage> HistoryQueries::ListTrials(const TrialFilter& filter, 
   });
 }
 
+absl::StatusOr<std::optional<PlanRecord>> HistoryQueries::FindPlan(std::string_view study_id,
+                                                                   int rank) const {
+  return ReadFrom(store_,
+                  [&](const Recorder& recorder) { return recorder.FindPlan(study_id, rank); });
+}
+
+absl::StatusOr<TrialRecord> HistoryQueries::GetTrial(std::string_view study_id, int number) const {
+  return ReadFrom(store_,
+                  [&](const Recorder& recorder) { return recorder.GetTrial(study_id, number); });
+}
+
+absl::StatusOr<TrialPage> HistoryQueries::ListParetoTrials(std::string_view study_id, int page_size,
+                                                           std::string_view page_token) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListParetoTrials(study_id, page_size, page_token);
+  });
+}
+
 absl::StatusOr<std::vector<AttemptRecord>> HistoryQueries::ListAttempts(
     std::string_view study_id, std::optional<int> trial_number) const {
   return ReadFrom(store_, [&](const Recorder& recorder) {

@@ -46,6 +46,11 @@ class HistoryQueries {
   [[nodiscard]] absl::StatusOr<TrialPage> ListTrials(const TrialFilter& filter, TrialOrder order,
                                                      int page_size,
                                                      std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<std::optional<PlanRecord>> FindPlan(std::string_view study_id,
+                                                                   int rank) const;
+  [[nodiscard]] absl::StatusOr<TrialRecord> GetTrial(std::string_view study_id, int number) const;
+  [[nodiscard]] absl::StatusOr<TrialPage> ListParetoTrials(std::string_view study_id, int page_size,
+                                                           std::string_view page_token) const;
   [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(
       std::string_view study_id, std::optional<int> trial_number) const;
   [[nodiscard]] absl::StatusOr<MeasurementRecord> GetMeasurement(std::string_view id) const;
