@@ -21,11 +21,17 @@ using google::protobuf::Reflection;
 
 // The fields that take several lines: commands, notes, logs and configurations.
 constexpr std::string_view kFieldsOfLines[] = {
-    "meshwright.v1.Attempt.log_head",    "meshwright.v1.Attempt.log_tail",
-    "meshwright.v1.ConfigFile.text",     "meshwright.v1.CreateJobReportRequest.note",
-    "meshwright.v1.JobTemplate.command", "meshwright.v1.JobTemplate.environment",
-    "meshwright.v1.Measurement.note",    "meshwright.v1.RankedPlan.ExportsEntry.value",
-    "meshwright.v1.Study.note",          "meshwright.v1.UpdateStudyRequest.note",
+    "meshwright.v1.Attempt.log_head",
+    "meshwright.v1.Attempt.log_tail",
+    "meshwright.v1.ConfigFile.text",
+    "meshwright.v1.CreateJobReportRequest.note",
+    "meshwright.v1.GetTrialLogsResponse.text",
+    "meshwright.v1.JobTemplate.command",
+    "meshwright.v1.JobTemplate.environment",
+    "meshwright.v1.Measurement.note",
+    "meshwright.v1.RankedPlan.ExportsEntry.value",
+    "meshwright.v1.Study.note",
+    "meshwright.v1.UpdateStudyRequest.note",
 };
 // The fields that hold JSON in a string. The parser of that JSON checks the strings in it.
 constexpr std::string_view kFieldsOfJson[] = {
