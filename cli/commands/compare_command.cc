@@ -22,6 +22,7 @@
 #include "meshwright/v1/estimate.pb.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
+#include "server/convert/question_answers.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/learning/prepare.h"
@@ -74,7 +75,7 @@ NamedCase ReadCase(const std::string& name, const std::string& path,
 // Both estimates, each with the reason if there is none.
 struct Answers {
   std::array<absl::StatusOr<v1::Estimate>, 2> estimates;
-  double first_is_faster_probability = 0;  // if there are both estimates
+  v1::ComparedPair pair = {};  // if there are both estimates
 };
 
 absl::StatusOr<CalibratedEstimate> EvaluateHere(const Parsed<v1::EvaluateCase>& asked,
@@ -99,9 +100,13 @@ Answers AnswerHere(const std::array<NamedCase, 2>& cases, QuestionResolver& reso
   fill(0, first);
   fill(1, second);
   if (first.ok() && second.ok()) {
-    answers.first_is_faster_probability =
+    answers.pair.set_faster_probability_ratio(
         FasterProbability(first->estimate.step_time, first->uncertainty, second->estimate.step_time,
-                          second->uncertainty);
+                          second->uncertainty));
+    const RatioBounds ratio = StepTimeRatio(first->estimate.step_time, first->uncertainty,
+                                            second->estimate.step_time, second->uncertainty);
+    answers.pair.set_step_time_ratio_low(ratio.low);
+    answers.pair.set_step_time_ratio_high(ratio.high);
   }
   return answers;
 }
@@ -150,9 +155,7 @@ absl::StatusOr<Answers> AskServer(const std::string& server, QuestionResolver& r
       answers.estimates[asked[i]] = FromCaseError(answer.failed().error());
     }
   }
-  for (const v1::ComparedPair& pair : response.pairs()) {
-    answers.first_is_faster_probability = pair.faster_probability_ratio();
-  }
+  for (const v1::ComparedPair& pair : response.pairs()) answers.pair = pair;
   return answers;
 }
 
@@ -219,7 +222,7 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
   }
   RETURN_IF_ERROR(Mistakes(cases, answers));
   v1::PlanComparison comparison = CompareEstimates(*answers.estimates[0], *answers.estimates[1]);
-  comparison.set_first_is_faster_probability_ratio(answers.first_is_faster_probability);
+  AddCertainty(answers.pair, comparison);
   return comparison;
 }
 

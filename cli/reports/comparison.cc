@@ -21,16 +21,6 @@ Value At(const google::protobuf::Map<std::string, Value>& map, const std::string
   return found == map.end() ? Value() : found->second;
 }
 
-template <typename Value>
-void Subtract(const google::protobuf::Map<std::string, Value>& first,
-              const google::protobuf::Map<std::string, Value>& second,
-              google::protobuf::Map<std::string, Value>& difference) {
-  for (const auto& [key, value] : second) difference[key] = value - At(first, key);
-  for (const auto& [key, value] : first) {
-    if (!second.contains(key)) difference[key] = -value;
-  }
-}
-
 std::string Signed(double value, const std::string& text) { return (value < 0 ? "-" : "+") + text; }
 
 // Adds one row for each term that differs, the largest difference first.
@@ -116,19 +106,6 @@ std::string LearntReport(const v1::Estimate& first, const v1::Estimate& second) 
 }
 
 }  // namespace
-
-v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second) {
-  v1::PlanComparison comparison;
-  *comparison.mutable_first() = first;
-  *comparison.mutable_second() = second;
-  comparison.set_step_time_difference_seconds(second.step_time_seconds() -
-                                              first.step_time_seconds());
-  Subtract(first.breakdown_seconds(), second.breakdown_seconds(),
-           *comparison.mutable_breakdown_difference_seconds());
-  Subtract(first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
-           *comparison.mutable_memory_difference_bytes());
-  return comparison;
-}
 
 std::string ComparisonReport(const v1::PlanComparison& comparison, int columns) {
   const v1::Estimate& first = comparison.first();

@@ -6,9 +6,6 @@
 
 namespace meshwright {
 
-// Returns both estimates and the difference in each cause of time and each kind of memory.
-v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second);
-
 // Shows people which plan is faster and by how much, the terms that differ with the largest
 // difference first, the memory of both, and if their intervals overlap. Sentences are broken at
 // `columns`.

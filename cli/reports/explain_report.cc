@@ -10,6 +10,7 @@
 #include "cli/reports/tune_report.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "server/convert/question_answers.h"
 
 namespace meshwright {
 namespace {

@@ -12,6 +12,7 @@
 #include "cli/reports/comparison.h"
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "server/convert/question_answers.h"
 
 namespace meshwright {
 namespace {

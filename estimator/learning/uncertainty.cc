@@ -88,6 +88,13 @@ double FasterProbability(Seconds first, const TimeUncertainty& of_first, Seconds
   return ProbabilityBelow(first.count(), second.count(), RatioSigma(of_first, of_second));
 }
 
+RatioBounds StepTimeRatio(Seconds first, const TimeUncertainty& of_first, Seconds second,
+                          const TimeUncertainty& of_second) {
+  const double ratio = second / first;
+  const double spread = std::exp(kCentral80 * RatioSigma(of_first, of_second));
+  return {.low = ratio / spread, .high = ratio * spread};
+}
+
 std::vector<double> FastestProbabilities(const std::vector<Seconds>& steps,
                                          const std::vector<TimeUncertainty>& uncertainties) {
   const auto n = static_cast<Eigen::Index>(steps.size());

@@ -45,6 +45,16 @@ double RatioSigma(const TimeUncertainty& a, const TimeUncertainty& b);
 double FasterProbability(Seconds first, const TimeUncertainty& of_first, Seconds second,
                          const TimeUncertainty& of_second);
 
+// The bounds of the central 80 % of the ratio of two plans' measured step times.
+struct RatioBounds {
+  double low = 1;
+  double high = 1;
+};
+
+// Returns the bounds of the second plan's step time / the first's if both run.
+RatioBounds StepTimeRatio(Seconds first, const TimeUncertainty& of_first, Seconds second,
+                          const TimeUncertainty& of_second);
+
 // Returns for each plan of one question the probability that its step is the shortest if all run:
 // the share of seeded draws in which it is, so that equal input gives equal shares.
 std::vector<double> FastestProbabilities(const std::vector<Seconds>& steps,

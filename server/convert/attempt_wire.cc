@@ -2,21 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "recorder/records.h"
 #include "recorder/trial_records.h"
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/attempt.h"
+#include "server/convert/trial_wire.h"
 #include "server/convert/wire_time.h"
+#include "server/tuner/trials/attempt_log.h"
 #include "server/tuner/trials/harness_progress.h"
 
 namespace meshwright {
 namespace {
 
-v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
+constexpr int kDefaultLogBytes = 65'536;
+constexpr int kMaxLogBytes = 1'048'576;
+// The harness writes no more into its file (workloads/measure/output.py).
+constexpr std::int64_t kMaxHarnessLog = std::int64_t{256} << 20;
+
+enum class AttemptView { kList, kWithEnvironment, kWithLogs };
+
+v1::Attempt ToWire(const AttemptRecord& attempt, AttemptView view) {
   v1::Attempt wire;
   wire.set_id(attempt.id);
   wire.set_trial_number(attempt.trial_number);
@@ -40,8 +51,8 @@ v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
   if (quality.spread_ratio) wire.set_spread_ratio(*quality.spread_ratio);
   for (const std::string& reason : quality.suspect_reasons) wire.add_suspect_reasons(reason);
   wire.set_environment_digest(quality.environment_digest);
-  if (has_logs) {
-    wire.set_environment(quality.environment);
+  if (view != AttemptView::kList) wire.set_environment(quality.environment);
+  if (view == AttemptView::kWithLogs) {
     wire.set_log_head(attempt.log_head);
     wire.set_log_tail(attempt.log_tail);
   }
@@ -66,25 +77,105 @@ void AddHarnessState(const AttemptRecord& attempt, const std::string& folder, v1
   wire.set_harness_step_count(progress->step_count);
 }
 
+absl::Status CheckTrialNumber(int number) {
+  if (number >= 1) return absl::OkStatus();
+  return InvalidFields(
+      {{.field = "trial_number", .description = fmt::format("{}; must be >= 1", number)}});
+}
+
+absl::Status CheckLogRequest(const v1::GetTrialLogsRequest& request) {
+  std::vector<FieldViolation> found = FieldViolations(CheckTrialNumber(request.trial_number()));
+  if (request.has_attempt_number() && request.attempt_number() < 1) {
+    found.push_back({.field = "attempt_number",
+                     .description = fmt::format("{}; must be >= 1", request.attempt_number())});
+  }
+  if (request.has_max_bytes() && (request.max_bytes() < 1 || request.max_bytes() > kMaxLogBytes)) {
+    found.push_back({.field = "max_bytes",
+                     .description = fmt::format("{}; must be between 1 and {}", request.max_bytes(),
+                                                kMaxLogBytes)});
+  }
+  return found.empty() ? absl::OkStatus() : InvalidFields(found);
+}
+
+absl::StatusOr<const AttemptRecord*> AttemptOf(const std::vector<AttemptRecord>& attempts,
+                                               const v1::GetTrialLogsRequest& request) {
+  for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
+    if (!request.has_attempt_number() || attempt->number == request.attempt_number()) {
+      return &*attempt;
+    }
+  }
+  return WithReason(
+      absl::NotFoundError(fmt::format(
+          "attempt {} at trial {} of study '{}' does not exist; it has {}",
+          request.attempt_number(), request.trial_number(), request.study_id(), attempts.size())),
+      "UNKNOWN_ATTEMPT");
+}
+
 }  // namespace
 
 absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const HistoryQueries& history,
                                                       const v1::ListAttemptsRequest& request) {
   std::optional<int> trial;
   if (request.has_trial_number()) trial = request.trial_number();
-  if (trial.value_or(1) < 1) {
-    return InvalidFields(
-        {{.field = "trial_number", .description = fmt::format("{}; must be >= 1", *trial)}});
-  }
+  RETURN_IF_ERROR(CheckTrialNumber(trial.value_or(1)));
   ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
                    history.ListAttempts(request.study_id(), trial));
   ASSIGN_OR_RETURN(const std::string folder, JobFolderOf(history, request.study_id()));
   v1::ListAttemptsResponse response;
   for (const AttemptRecord& attempt : attempts) {
     v1::Attempt& wire = *response.add_attempts();
-    wire = ToWire(attempt, trial.has_value());
+    wire = ToWire(attempt, trial.has_value() ? AttemptView::kWithLogs : AttemptView::kList);
     AddHarnessState(attempt, folder, wire);
   }
+  return response;
+}
+
+absl::StatusOr<v1::GetTrialResponse> GetTrial(const HistoryQueries& history,
+                                              const v1::GetTrialRequest& request) {
+  RETURN_IF_ERROR(CheckTrialNumber(request.trial_number()));
+  ASSIGN_OR_RETURN(const TrialRecord trial,
+                   history.GetTrial(request.study_id(), request.trial_number()));
+  ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                   history.ListAttempts(request.study_id(), request.trial_number()));
+  ASSIGN_OR_RETURN(const std::string folder, JobFolderOf(history, request.study_id()));
+  v1::GetTrialResponse response;
+  ASSIGN_OR_RETURN(*response.mutable_trial(), ToWire(trial));
+  for (const AttemptRecord& attempt : attempts) {
+    v1::Attempt& wire = *response.add_attempts();
+    wire = ToWire(attempt, AttemptView::kWithEnvironment);
+    AddHarnessState(attempt, folder, wire);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::GetTrialLogsResponse> GetTrialLogs(const HistoryQueries& history,
+                                                      const v1::GetTrialLogsRequest& request) {
+  RETURN_IF_ERROR(CheckLogRequest(request));
+  ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                   history.ListAttempts(request.study_id(), request.trial_number()));
+  ASSIGN_OR_RETURN(const AttemptRecord* const attempt, AttemptOf(attempts, request));
+  ASSIGN_OR_RETURN(const std::string folder, JobFolderOf(history, request.study_id()));
+  LogRange range = {.size = request.has_max_bytes() ? request.max_bytes() : kDefaultLogBytes};
+  if (request.has_offset_bytes()) range.offset = request.offset_bytes();
+
+  v1::GetTrialLogsResponse response;
+  response.set_attempt_id(attempt->id);
+  response.set_attempt_number(attempt->number);
+  response.set_has_ended(attempt->state == AttemptState::kEnded);
+  std::optional<LogPart> part;
+  if (!folder.empty()) part = ReadAttemptLog(folder, attempt->id, range);
+  if (part.has_value()) {
+    response.set_source("file");
+    response.set_is_cut(part->log_size >= kMaxHarnessLog);
+  } else {
+    part = PartOfLog(attempt->log_head + attempt->log_tail, range);
+    response.set_source(part->log_size > 0 ? "store" : "none");
+    response.set_is_cut(!attempt->log_tail.empty());
+  }
+  response.set_offset_bytes(part->offset);
+  response.set_next_offset_bytes(part->offset + static_cast<std::int64_t>(part->text.size()));
+  response.set_size_bytes(part->log_size);
+  response.set_text(CleanText(part->text, {.longest_bytes = kMaxLogBytes, .keeps_lines = true}));
   return response;
 }
 

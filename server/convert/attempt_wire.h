@@ -10,4 +10,13 @@ namespace meshwright {
 absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const HistoryQueries& history,
                                                       const v1::ListAttemptsRequest& request);
 
+// Answers TuningService.GetTrial from a store.
+absl::StatusOr<v1::GetTrialResponse> GetTrial(const HistoryQueries& history,
+                                              const v1::GetTrialRequest& request);
+
+// Answers TuningService.GetTrialLogs from the folder of the study's jobs, or from what the store
+// has kept if that is gone. INVALID_ARGUMENT names every field beyond its limits.
+absl::StatusOr<v1::GetTrialLogsResponse> GetTrialLogs(const HistoryQueries& history,
+                                                      const v1::GetTrialLogsRequest& request);
+
 }  // namespace meshwright

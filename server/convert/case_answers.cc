@@ -122,6 +122,11 @@ std::vector<v1::ComparedPair> ComparePairs(
     out.set_faster_probability_ratio(
         FasterProbability(a->estimate->estimate.step_time, a->estimate->uncertainty,
                           b->estimate->estimate.step_time, b->estimate->uncertainty));
+    const RatioBounds ratio =
+        StepTimeRatio(a->estimate->estimate.step_time, a->estimate->uncertainty,
+                      b->estimate->estimate.step_time, b->estimate->uncertainty);
+    out.set_step_time_ratio_low(ratio.low);
+    out.set_step_time_ratio_high(ratio.high);
   }
   return compared;
 }

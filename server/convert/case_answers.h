@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "meshwright/v1/estimate.pb.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/evaluate.h"
+#include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
@@ -22,6 +26,14 @@ struct CaseAnswer {
   int sequence_length = 0;  // of the case
   absl::StatusOr<CalibratedEstimate> estimate = CalibratedEstimate();
 };
+
+// Answers every case of a request in order. Mistakes of its history or its cost model are the error
+// of every case. CANCELLED once `cancel` is requested.
+absl::StatusOr<std::vector<CaseAnswer>> EvaluateCases(const v1::EvaluatePlansRequest& request,
+                                                      const Knowledge& knowledge,
+                                                      const HistorySource& source,
+                                                      const std::stop_token& cancel,
+                                                      const OpenPlanModel& open);
 
 // Returns the answers as messages, with the ranks of those that belong to a group.
 std::vector<v1::EvaluateAnswer> CaseAnswersToWire(std::span<const CaseAnswer> answers);

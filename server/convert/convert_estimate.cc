@@ -113,7 +113,7 @@ v1::CaseError ToCaseError(const absl::Status& status) {
   return error;
 }
 
-absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
+absl::StatusOr<std::vector<CaseAnswer>> EvaluateCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
                                                       const HistorySource& source,
                                                       const std::stop_token& cancel,
@@ -143,6 +143,16 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
     out.group = wire.group();
     out.estimate = answer(wire, out);
   }
+  return answers;
+}
+
+absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
+                                                      const Knowledge& knowledge,
+                                                      const HistorySource& source,
+                                                      const std::stop_token& cancel,
+                                                      const OpenPlanModel& open) {
+  ASSIGN_OR_RETURN(const std::vector<CaseAnswer> answers,
+                   EvaluateCases(request, knowledge, source, cancel, open));
   return ResponseOf(answers, request);
 }
 

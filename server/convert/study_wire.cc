@@ -23,6 +23,8 @@
 #include "server/convert/trial_wire.h"
 #include "server/convert/wire_time.h"
 #include "server/engine/journal_events.h"
+#include "server/engine/study_id.h"
+#include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
 namespace {
@@ -91,6 +93,27 @@ absl::StatusOr<StudyFilter> ReadFilter(const v1::ListStudiesRequest& request) {
   return filter;
 }
 
+absl::Status NameStudy(const absl::Status& status, const std::string& id) {
+  return absl::IsNotFound(status) ? WithResource(status, "study", id) : status;
+}
+
+absl::StatusOr<bool> IsBasicView(const v1::ListPlansRequest& request) {
+  if (!request.has_view() || request.view() == "full") return false;
+  if (request.view() == "basic") return true;
+  return InvalidFields(
+      {{.field = "view",
+        .description = fmt::format("{}; must be one of basic, full", QuotedText(request.view()))}});
+}
+
+void LeaveOutLongParts(v1::Estimate& estimate) {
+  estimate.clear_breakdown_seconds();
+  estimate.clear_memory_breakdown_bytes();
+  estimate.clear_peak_memory_bytes_by_stage();
+  estimate.clear_applied_defaults();
+  estimate.clear_warnings();
+  estimate.clear_calibration();
+}
+
 }  // namespace
 
 v1::Study AsStored(const StudyRecord& study) { return ToWire(study); }
@@ -121,9 +144,53 @@ absl::StatusOr<v1::GetStudyResponse> GetStudy(const HistoryQueries& history, con
 
 absl::StatusOr<v1::ListPlansResponse> ListPlans(const HistoryQueries& history,
                                                 const v1::ListPlansRequest& request) {
+  ASSIGN_OR_RETURN(const bool is_basic, IsBasicView(request));
   ASSIGN_OR_RETURN(const PlanPage page, history.ListPlans(request.study_id(), request.page_size(),
                                                           request.page_token()));
-  return ToWire(page);
+  v1::ListPlansResponse response;
+  for (const PlanRecord& record : page.plans) {
+    v1::RankedPlan& plan = *response.add_plans();
+    ASSIGN_OR_RETURN(plan, ToWire(record));
+    if (is_basic) LeaveOutLongParts(*plan.mutable_estimate());
+  }
+  response.set_next_page_token(page.next_page_token);
+  return response;
+}
+
+const v1::RankedPlan* AnsweredPlan(const v1::GetStudyResponse& study, int rank) {
+  const v1::TuneResult& result = study.result();
+  if (rank == 0 && result.has_baseline()) return &result.baseline();
+  if (rank >= 1 && rank <= result.plans_size()) return &result.plans(rank - 1);
+  return nullptr;
+}
+
+absl::Status UnknownPlan(const v1::GetStudyResponse& study, int rank) {
+  const v1::TuneResult& result = study.result();
+  const std::string has = result.plans().empty()
+                              ? "it has no plans"
+                              : fmt::format("it has plans {} to {}", result.has_baseline() ? 0 : 1,
+                                            result.plans_size());
+  return WithReason(absl::NotFoundError(fmt::format("plan {} of study '{}' does not exist; {}",
+                                                    rank, study.study().id(), has)),
+                    "UNKNOWN_PLAN");
+}
+
+absl::StatusOr<v1::GetPlanResponse> GetPlan(const HistoryQueries& history,
+                                            const v1::GetPlanRequest& request) {
+  ASSIGN_OR_RETURN(const v1::GetStudyResponse study, GetStudy(history, request.study_id()));
+  ASSIGN_OR_RETURN(const std::optional<PlanRecord> record,
+                   history.FindPlan(request.study_id(), request.rank()));
+  const v1::RankedPlan* const answered = AnsweredPlan(study, request.rank());
+  if (!record.has_value() && answered == nullptr) return UnknownPlan(study, request.rank());
+  v1::GetPlanResponse response;
+  v1::RankedPlan& plan = *response.mutable_plan();
+  if (answered != nullptr) plan = *answered;
+  if (record.has_value() && answered == nullptr) {
+    ASSIGN_OR_RETURN(plan, ToWire(*record));
+  }
+  plan.set_rank(request.rank());
+  if (record.has_value()) plan.set_state(record->state);
+  return response;
 }
 
 absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request) {
@@ -152,6 +219,46 @@ absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request) {
   }
   if (!found.empty()) return InvalidFields(found);
   return edit;
+}
+
+absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
+                                                    const Knowledge& knowledge, Engine& engine) {
+  CreateStudyOptions options;
+  std::vector<FieldViolation> violations;
+  if (request.has_study_id()) {
+    options.study_id = request.study_id();
+    const std::string& launcher = request.question().trials().launcher();
+    if (auto violation = CheckStudyId(request.study_id(), launcher)) {
+      violations.push_back(*std::move(violation));
+    }
+  }
+  if (request.has_request_id()) options.request_id = request.request_id();
+  ASSIGN_OR_RETURN(const ResolvedStudy asked,
+                   FromWire(request.question(), knowledge, std::move(violations)));
+  ASSIGN_OR_RETURN(const StudyRecord study, engine.CreateStudy(asked, options));
+  v1::CreateStudyResponse response;
+  *response.mutable_study() = ToWire(study);
+  return response;
+}
+
+absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
+                                                    Engine& engine) {
+  const auto study = engine.CancelStudy(request.study_id());
+  if (!study.ok()) return NameStudy(study.status(), request.study_id());
+  v1::CancelStudyResponse response;
+  *response.mutable_study() = ToWire(*study);
+  return response;
+}
+
+absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,
+                                                    const StoreAccess& store) {
+  ASSIGN_OR_RETURN(const StudyEdit edit, FromWire(request));
+  const auto study =
+      WriteTo(store, [&edit](Recorder& recorder) { return recorder.EditStudy(edit); });
+  if (!study.ok()) return NameStudy(study.status(), request.study_id());
+  v1::UpdateStudyResponse response;
+  *response.mutable_study() = ToWire(*study);
+  return response;
 }
 
 v1::WatchStudyResponse ToWire(const EventRecord& event) {

@@ -6,7 +6,10 @@
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
 #include "recorder/records.h"
+#include "recorder/store_access.h"
+#include "server/engine/engine.h"
 #include "server/engine/history_queries.h"
+#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 
@@ -25,12 +28,29 @@ absl::StatusOr<v1::ListStudiesResponse> ListStudies(const HistoryQueries& histor
 // NOT_FOUND with reason UNKNOWN_STUDY; DATA_LOSS if the stored question cannot be read.
 absl::StatusOr<v1::GetStudyResponse> GetStudy(const HistoryQueries& history, const std::string& id,
                                               const ShowStudy& show = AsStored);
+// INVALID_ARGUMENT for an unknown view.
 absl::StatusOr<v1::ListPlansResponse> ListPlans(const HistoryQueries& history,
                                                 const v1::ListPlansRequest& request);
+// NOT_FOUND with reason UNKNOWN_STUDY or UNKNOWN_PLAN.
+absl::StatusOr<v1::GetPlanResponse> GetPlan(const HistoryQueries& history,
+                                            const v1::GetPlanRequest& request);
+// Returns the plan of a rank as the answer of the study has it; null if it has none.
+const v1::RankedPlan* AnsweredPlan(const v1::GetStudyResponse& study, int rank);
+// Returns NOT_FOUND with reason UNKNOWN_PLAN, which names the ranks that the study has.
+absl::Status UnknownPlan(const v1::GetStudyResponse& study, int rank);
 
 // Reads a change of a study's remarks. INVALID_ARGUMENT names every field that is too long or has
 // other characters than allowed.
 absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request);
+
+// These change studies. CreateStudy and CancelStudy are as Engine's calls, and UpdateStudy as
+// Recorder::EditStudy. NOT_FOUND names the study as a resource.
+absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
+                                                    const Knowledge& knowledge, Engine& engine);
+absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
+                                                    Engine& engine);
+absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,
+                                                    const StoreAccess& store);
 
 // Converts a line of a study's journal.
 v1::WatchStudyResponse ToWire(const EventRecord& event);

@@ -17,6 +17,31 @@
 namespace meshwright {
 namespace {
 
+struct AskedTrials {
+  TrialFilter filter = {};
+  TrialOrder order = TrialOrder::kNumber;
+};
+
+absl::StatusOr<AskedTrials> ReadRequest(const v1::ListTrialsRequest& request) {
+  std::vector<FieldViolation> found;
+  const MessageReader in(request, "", found);
+  AskedTrials asked = {.filter = {.study_id = request.study_id(),
+                                  .state = in.Choice<TrialState>("state"),
+                                  .outcome = in.Choice<Outcome>("outcome"),
+                                  .purpose = in.Choice<TrialPurpose>("purpose"),
+                                  .plan_digest = in.Text("plan_digest")}};
+  const std::string order = in.Text("order").value_or("begun");
+  if (order == "fastest") {
+    asked.order = TrialOrder::kFastest;
+  } else if (order != "begun") {
+    in.AddWordMistake("order", order, "begun, fastest");
+  }
+  RETURN_IF_ERROR(FoundStatus(found));
+  return asked;
+}
+
+}  // namespace
+
 absl::StatusOr<v1::RankedPlan> ToWire(const PlanRecord& record) {
   v1::RankedPlan plan;
   plan.set_rank(record.rank);
@@ -56,29 +81,6 @@ absl::StatusOr<v1::Trial> ToWire(const TrialRecord& record) {
   return trial;
 }
 
-struct AskedTrials {
-  TrialFilter filter = {};
-  TrialOrder order = TrialOrder::kNumber;
-};
-
-absl::StatusOr<AskedTrials> ReadRequest(const v1::ListTrialsRequest& request) {
-  std::vector<FieldViolation> found;
-  const MessageReader in(request, "", found);
-  AskedTrials asked = {.filter = {.study_id = request.study_id(),
-                                  .state = in.Choice<TrialState>("state"),
-                                  .outcome = in.Choice<Outcome>("outcome")}};
-  const std::string order = in.Text("order").value_or("begun");
-  if (order == "fastest") {
-    asked.order = TrialOrder::kFastest;
-  } else if (order != "begun") {
-    in.AddWordMistake("order", order, "begun, fastest");
-  }
-  RETURN_IF_ERROR(FoundStatus(found));
-  return asked;
-}
-
-}  // namespace
-
 absl::StatusOr<v1::ListTrialsResponse> ListTrials(const HistoryQueries& history,
                                                   const v1::ListTrialsRequest& request) {
   ASSIGN_OR_RETURN(const AskedTrials asked, ReadRequest(request));
@@ -93,10 +95,14 @@ absl::StatusOr<v1::ListTrialsResponse> ListTrials(const HistoryQueries& history,
   return response;
 }
 
-absl::StatusOr<v1::ListPlansResponse> ToWire(const PlanPage& page) {
-  v1::ListPlansResponse response;
-  for (const PlanRecord& plan : page.plans) {
-    ASSIGN_OR_RETURN(*response.add_plans(), ToWire(plan));
+absl::StatusOr<v1::ListParetoTrialsResponse> ListParetoTrials(
+    const HistoryQueries& history, const v1::ListParetoTrialsRequest& request) {
+  ASSIGN_OR_RETURN(
+      const TrialPage page,
+      history.ListParetoTrials(request.study_id(), request.page_size(), request.page_token()));
+  v1::ListParetoTrialsResponse response;
+  for (const TrialRecord& trial : page.trials) {
+    ASSIGN_OR_RETURN(*response.add_trials(), ToWire(trial));
   }
   response.set_next_page_token(page.next_page_token);
   return response;

@@ -12,7 +12,11 @@ namespace meshwright {
 absl::StatusOr<v1::ListTrialsResponse> ListTrials(const HistoryQueries& history,
                                                   const v1::ListTrialsRequest& request);
 
-// Converts a page of a study's ranked plans to the answer of TuningService.ListPlans.
-absl::StatusOr<v1::ListPlansResponse> ToWire(const PlanPage& page);
+// Answers TuningService.ListParetoTrials from a store, page by page.
+absl::StatusOr<v1::ListParetoTrialsResponse> ListParetoTrials(
+    const HistoryQueries& history, const v1::ListParetoTrialsRequest& request);
+
+absl::StatusOr<v1::Trial> ToWire(const TrialRecord& record);
+absl::StatusOr<v1::RankedPlan> ToWire(const PlanRecord& record);
 
 }  // namespace meshwright

@@ -4,6 +4,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "server/convert/question_answers.h"
+
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
 
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"
@@ -16,6 +20,7 @@
 #include "search_space/spec/choices.h"
 #include "server/engine/history_queries.h"
 #include "tests/convert/full_samples.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -71,6 +76,12 @@ class AttemptWireTest : public testing::Test {
     return ListAttempts(HistoryQueries(DirectAccess(store_)), request);
   }
 
+  v1::GetTrialLogsResponse Logs(const v1::GetTrialLogsRequest& request) {
+    const auto logs = GetTrialLogs(HistoryQueries(DirectAccess(store_)), request);
+    EXPECT_TRUE(logs.ok()) << logs.status();
+    return logs.value_or(v1::GetTrialLogsResponse());
+  }
+
   Recorder store_ = Recorder::Open({.path = ":memory:"}).value();
 };
 
@@ -121,6 +132,121 @@ TEST_F(AttemptWireTest, LogsAreOfOneTrialAlone) {
   EXPECT_EQ(listed->attempts(0).log_head() + listed->attempts(0).log_tail(), "");
   EXPECT_EQ(listed->attempts(0).environment(), "");
   EXPECT_THAT(listed->attempts(0).suspect_reasons(), testing::ElementsAre("drift: slower"));
+}
+
+TEST_F(AttemptWireTest, ATrialWithItsAttempts) {
+  v1::GetTrialRequest request;
+  request.set_study_id("s");
+  request.set_trial_number(1);
+  const HistoryQueries history(DirectAccess(store_));
+  EXPECT_EQ(Reason(GetTrial(history, request).status()),
+            "STORE_CORRUPT");  // its plan is no message
+  ASSERT_TRUE(store_.InsertStudy({.id = "t", .question = "q"}).ok());
+  ASSERT_TRUE(store_.BeginTrial({.study_id = "t", .plan_key = "k", .plan_digest = "d"}).ok());
+  request.set_study_id("t");
+  const auto found = GetTrial(history, request);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->trial().plan_digest(), "d");
+  ASSERT_EQ(found->attempts_size(), 1);
+  EXPECT_EQ(found->attempts(0).id(), "t-t1-a1");
+}
+
+TEST_F(AttemptWireTest, LogsComeFromTheStoreIfNothingElseIsLeft) {
+  v1::GetTrialLogsRequest request;
+  request.set_study_id("s");
+  request.set_trial_number(1);
+  const auto whole = Logs(request);
+  EXPECT_EQ(whole.attempt_id(), "s-t1-a1");
+  EXPECT_EQ(whole.attempt_number(), 1);
+  EXPECT_EQ(whole.source(), "store");
+  EXPECT_EQ(whole.text(), "beganended");
+  EXPECT_EQ(whole.size_bytes(), 10);
+  EXPECT_TRUE(whole.is_cut());  // something may stand between the two
+  EXPECT_TRUE(whole.has_ended());
+
+  request.set_max_bytes(4);
+  EXPECT_EQ(Logs(request).text(), "nded");  // its end
+  EXPECT_EQ(Logs(request).offset_bytes(), 6);
+  request.set_offset_bytes(0);
+  EXPECT_EQ(Logs(request).text(), "bega");
+  EXPECT_EQ(Logs(request).next_offset_bytes(), 4);
+  request.set_offset_bytes(8);
+  EXPECT_EQ(Logs(request).text(), "ed");
+  EXPECT_EQ(Logs(request).next_offset_bytes(), 10);
+  request.set_offset_bytes(10);
+  EXPECT_EQ(Logs(request).text(), "");
+  request.set_offset_bytes(1'000);  // behind its end
+  EXPECT_EQ(Logs(request).next_offset_bytes(), 10);
+  request.set_offset_bytes(-5);
+  EXPECT_EQ(Logs(request).text(), "ende");
+  request.set_offset_bytes(std::numeric_limits<std::int64_t>::min());  // before its beginning
+  EXPECT_EQ(Logs(request).text(), "bega");
+}
+
+// The file has what the store has not.
+TEST_F(AttemptWireTest, LogsComeFromTheFolderOfTheJobs) {
+  const TemporaryFolder folder;
+  v1::TuneRequest question;
+  question.mutable_trials()->mutable_job()->set_folder(folder.path());
+  ASSERT_TRUE(store_.InsertStudy({.id = "r", .question = question.SerializeAsString()}).ok());
+  const auto begun =
+      store_.BeginTrial({.study_id = "r", .plan_key = "k", .plan_digest = "d", .plan = "p"});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  v1::GetTrialLogsRequest request;
+  request.set_study_id("r");
+  request.set_trial_number(1);
+  EXPECT_EQ(Logs(request).source(), "none");
+  EXPECT_FALSE(Logs(request).has_ended());
+
+  std::ofstream(folder.File("r-t1-a1.log")) << "of the job\n";
+  EXPECT_EQ(Logs(request).source(), "file");
+  EXPECT_EQ(Logs(request).text(), "of the job\n");
+  // The harness masks what it writes, so its file comes first.
+  std::ofstream(folder.File("r-t1-a1.out")) << "step \x1b[1m1 \xff 日本\n";
+  EXPECT_EQ(Logs(request).text(), "step  [1m1 ? 日本\n");
+  EXPECT_EQ(Logs(request).size_bytes(), 20);
+  EXPECT_FALSE(Logs(request).is_cut());
+
+  // "日" is bytes 13 to 15. No part begins or ends within it, and the parts make up the whole.
+  std::string joined;
+  request.set_max_bytes(5);
+  request.set_offset_bytes(0);
+  for (int part = 0; part < 20; ++part) {
+    const v1::GetTrialLogsResponse log = Logs(request);
+    joined += log.text();
+    if (log.next_offset_bytes() == log.size_bytes()) break;
+    EXPECT_GT(log.next_offset_bytes(), request.offset_bytes());
+    request.set_offset_bytes(log.next_offset_bytes());
+  }
+  EXPECT_EQ(joined, "step  [1m1 ? 日本\n");
+  request.set_offset_bytes(14);
+  EXPECT_EQ(Logs(request).offset_bytes(), 16);
+  EXPECT_EQ(Logs(request).text(), "本");
+
+  // Links could show what only the server may read.
+  std::filesystem::remove(folder.File("r-t1-a1.log"));
+  std::filesystem::rename(folder.File("r-t1-a1.out"), folder.File("elsewhere"));
+  std::filesystem::create_symlink(folder.File("elsewhere"), folder.File("r-t1-a1.out"));
+  EXPECT_EQ(Logs(request).source(), "none");
+}
+
+TEST_F(AttemptWireTest, MistakesOfALogRequestAreNamed) {
+  v1::GetTrialLogsRequest request;
+  request.set_study_id("s");
+  request.set_attempt_number(0);
+  request.set_max_bytes(1'048'577);
+  const HistoryQueries history(DirectAccess(store_));
+  std::vector<std::string> fields;
+  for (const auto& violation : FieldViolations(GetTrialLogs(history, request).status())) {
+    fields.push_back(violation.field);
+  }
+  EXPECT_THAT(fields, testing::ElementsAre("trial_number", "attempt_number", "max_bytes"));
+  request.set_trial_number(1);
+  request.set_attempt_number(2);
+  request.set_max_bytes(1'048'576);
+  EXPECT_EQ(Reason(GetTrialLogs(history, request).status()), "UNKNOWN_ATTEMPT");
+  request.set_trial_number(2);
+  EXPECT_EQ(Reason(GetTrialLogs(history, request).status()), "UNKNOWN_TRIAL");
 }
 
 TEST_F(AttemptWireTest, WhatThereIsNot) {

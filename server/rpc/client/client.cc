@@ -188,6 +188,35 @@ absl::StatusOr<v1::ListPlansResponse> Client::ListPlans(const v1::ListPlansReque
   return Call(*stubs_->tuning, &v1::TuningService::Stub::ListPlans, request, {});
 }
 
+absl::StatusOr<v1::GetPlanResponse> Client::GetPlan(const v1::GetPlanRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::GetPlan, request, {});
+}
+
+absl::StatusOr<v1::ComparePlansResponse> Client::ComparePlans(
+    const v1::ComparePlansRequest& request, const CallOptions& options) {
+  return Call(*stubs_->recommendation, &v1::RecommendationService::Stub::ComparePlans, request,
+              options);
+}
+
+absl::StatusOr<v1::ComparePlansResponse> Client::CompareStudyPlans(
+    const v1::CompareStudyPlansRequest& request, const CallOptions& options) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::CompareStudyPlans, request, options);
+}
+
+absl::StatusOr<v1::GetTrialResponse> Client::GetTrial(const v1::GetTrialRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::GetTrial, request, {});
+}
+
+absl::StatusOr<v1::ListParetoTrialsResponse> Client::ListParetoTrials(
+    const v1::ListParetoTrialsRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::ListParetoTrials, request, {});
+}
+
+absl::StatusOr<v1::GetTrialLogsResponse> Client::GetTrialLogs(
+    const v1::GetTrialLogsRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::GetTrialLogs, request, {});
+}
+
 absl::StatusOr<v1::ListTrialsResponse> Client::ListTrials(const v1::ListTrialsRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::ListTrials, request, {});
 }

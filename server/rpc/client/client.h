@@ -58,6 +58,15 @@ class Client {
   absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
   absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request);
   absl::StatusOr<v1::ListPlansResponse> ListPlans(const v1::ListPlansRequest& request);
+  absl::StatusOr<v1::GetPlanResponse> GetPlan(const v1::GetPlanRequest& request);
+  absl::StatusOr<v1::ComparePlansResponse> ComparePlans(const v1::ComparePlansRequest& request,
+                                                        const CallOptions& options = {});
+  absl::StatusOr<v1::ComparePlansResponse> CompareStudyPlans(
+      const v1::CompareStudyPlansRequest& request, const CallOptions& options = {});
+  absl::StatusOr<v1::GetTrialResponse> GetTrial(const v1::GetTrialRequest& request);
+  absl::StatusOr<v1::ListParetoTrialsResponse> ListParetoTrials(
+      const v1::ListParetoTrialsRequest& request);
+  absl::StatusOr<v1::GetTrialLogsResponse> GetTrialLogs(const v1::GetTrialLogsRequest& request);
   absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest& request);
   absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request);
   // Calls `sink` with each event until the study ends, `sink` returns false or the call fails.

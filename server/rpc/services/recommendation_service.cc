@@ -7,19 +7,18 @@
 #include <optional>
 #include <stop_token>
 #include <utility>
-#include <variant>
 
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "server/convert/convert.h"
+#include "server/convert/question_answers.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/engine.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
 #include "server/rpc/services/services.h"
 #include "server/tuner/answers/explain.h"
-#include "server/tuner/answers/run_study.h"
 #include "server/tuner/answers/sweep.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -115,6 +114,17 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         });
   }
 
+  grpc::ServerUnaryReactor* ComparePlans(grpc::CallbackServerContext* /*context*/,
+                                         const v1::ComparePlansRequest* request,
+                                         v1::ComparePlansResponse* response) override {
+    return PooledReactor::Start(
+        context_.pool, "ComparePlans", *request,
+        [this, request, response](const std::stop_token& cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(*response, meshwright::ComparePlans(*request, ContextOf(cancel)));
+          return absl::OkStatus();
+        });
+  }
+
  private:
   struct Limits {
     SystemClock::time_point search_end = {};
@@ -146,25 +156,35 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return bounded;
   }
 
+  [[nodiscard]] QuestionContext ContextOf(std::stop_token cancel) const {
+    return {
+        .knowledge = context_.knowledge,
+        .history =
+            [this](std::optional<std::int64_t> up_to) { return context_.engine.History(up_to); },
+        .open_model = context_.open_model,
+        .cancel = std::move(cancel)};
+  }
+
   absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
                       const Limits& limits) {
     const auto start = SystemClock::now();
-    ASSIGN_OR_RETURN(const Bounded bounded, Ask(request.question(), limits));
-    const auto answer = RunStudy(bounded.limited, context_.knowledge, bounded.control);
-    if (absl::IsCancelled(answer.status())) return answer.status();
+    ASSIGN_OR_RETURN(
+        const AnsweredQuestion answered,
+        AnswerTuneRequest(request.question(), ContextOf(limits.cancel), limits.search_end));
+    if (absl::IsCancelled(answered.answer.status())) return answered.answer.status();
 
-    const OutsideRun run = {.start_time_ms = Milliseconds(start),
-                            .history_sequence = bounded.control.history.sequence};
-    const std::optional<std::string> study_id = Record(bounded.asked, answer, run);
-    response.set_study_id(study_id.value_or(""));
-    const auto failure = [&](const absl::Status& status) {
-      return study_id.has_value() ? WithStudyId(status, *study_id) : status;
-    };
-    if (!answer.ok()) return failure(answer.status());
-    if (const auto* infeasible = std::get_if<Infeasible>(&*answer)) {
-      return failure(InfeasibleStatus(ToWire(*infeasible)));
+    std::optional<std::string> study_id;
+    if (!request.is_unrecorded()) {
+      study_id = Record(
+          answered.asked, answered.answer,
+          {.start_time_ms = Milliseconds(start), .history_sequence = answered.history_sequence});
     }
-    *response.mutable_result() = ToWire(std::get<StudyResult>(*answer));
+    response.set_study_id(study_id.value_or(""));
+    auto result = ResultOf(answered.answer);
+    if (!result.ok()) {
+      return study_id.has_value() ? WithStudyId(result.status(), *study_id) : result.status();
+    }
+    *response.mutable_result() = *std::move(result);
     return absl::OkStatus();
   }
 

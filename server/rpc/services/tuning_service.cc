@@ -1,30 +1,29 @@
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "meshwright/v1/service.grpc.pb.h"
-#include "recorder/recorder.h"
-#include "recorder/records.h"
-#include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/convert/attempt_wire.h"
-#include "server/convert/convert.h"
+#include "server/convert/question_answers.h"
 #include "server/convert/status_wire.h"
 #include "server/convert/study_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/engine/engine.h"
-#include "server/engine/study_id.h"
 #include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/pooled_reactor.h"
 #include "server/rpc/services/services.h"
 #include "server/rpc/services/watch.h"
-#include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
 namespace {
 
 absl::Status NameStudy(const absl::Status& status, const std::string& id) {
-  return absl::IsNotFound(status) ? WithResource(status, "study", id) : status;
+  const bool is_study = absl::IsNotFound(status) && Reason(status) == "UNKNOWN_STUDY";
+  return is_study ? WithResource(status, "study", id) : status;
 }
 
 class TuningService final : public v1::TuningService::CallbackService, public ClosableService {
@@ -38,8 +37,11 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* CreateStudy(grpc::CallbackServerContext* context,
                                         const v1::CreateStudyRequest* request,
                                         v1::CreateStudyResponse* response) override {
-    return Answer(*context, "CreateStudy", *request,
-                  [&] { return AnswerCreate(*request, *response); });
+    return Answer(*context, "CreateStudy", *request, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(*response,
+                       meshwright::CreateStudy(*request, context_.knowledge, context_.engine));
+      return absl::OkStatus();
+    });
   }
 
   grpc::ServerUnaryReactor* GetStudy(grpc::CallbackServerContext* context,
@@ -78,9 +80,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                         const v1::CancelStudyRequest* request,
                                         v1::CancelStudyResponse* response) override {
     return Answer(*context, "CancelStudy", *request, [&]() -> absl::Status {
-      const auto study = context_.engine.CancelStudy(request->study_id());
-      if (!study.ok()) return NameStudy(study.status(), request->study_id());
-      *response->mutable_study() = ToWire(*study);
+      ASSIGN_OR_RETURN(*response, meshwright::CancelStudy(*request, context_.engine));
       return absl::OkStatus();
     });
   }
@@ -89,11 +89,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                         const v1::UpdateStudyRequest* request,
                                         v1::UpdateStudyResponse* response) override {
     return Answer(*context, "UpdateStudy", *request, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const StudyEdit edit, FromWire(*request));
-      const auto study = WriteTo(context_.engine.store(),
-                                 [&edit](Recorder& recorder) { return recorder.EditStudy(edit); });
-      if (!study.ok()) return NameStudy(study.status(), request->study_id());
-      *response->mutable_study() = ToWire(*study);
+      ASSIGN_OR_RETURN(*response, meshwright::UpdateStudy(*request, context_.engine.store()));
       return absl::OkStatus();
     });
   }
@@ -107,6 +103,38 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
       *response = *std::move(plans);
       return absl::OkStatus();
     });
+  }
+
+  grpc::ServerUnaryReactor* GetPlan(grpc::CallbackServerContext* context,
+                                    const v1::GetPlanRequest* request,
+                                    v1::GetPlanResponse* response) override {
+    return Answer(*context, "GetPlan", *request, [&]() -> absl::Status {
+      auto answer = meshwright::GetPlan(context_.engine.queries(), *request);
+      if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
+      *response = *std::move(answer);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerUnaryReactor* CompareStudyPlans(grpc::CallbackServerContext* /*context*/,
+                                              const v1::CompareStudyPlansRequest* request,
+                                              v1::ComparePlansResponse* response) override {
+    return PooledReactor::Start(
+        context_.pool, "CompareStudyPlans", *request,
+        [this, request, response](const std::stop_token& cancel) -> absl::Status {
+          auto answer =
+              meshwright::CompareStudyPlans(context_.engine.queries(), *request,
+                                            {.knowledge = context_.knowledge,
+                                             .history =
+                                                 [this](std::optional<std::int64_t> up_to) {
+                                                   return context_.engine.History(up_to);
+                                                 },
+                                             .open_model = context_.open_model,
+                                             .cancel = cancel});
+          if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
+          *response = *std::move(answer);
+          return absl::OkStatus();
+        });
   }
 
   grpc::ServerUnaryReactor* ListTrials(grpc::CallbackServerContext* context,
@@ -129,26 +157,40 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     });
   }
 
- private:
-  absl::Status AnswerCreate(const v1::CreateStudyRequest& request,
-                            v1::CreateStudyResponse& response) {
-    CreateStudyOptions options;
-    std::vector<FieldViolation> violations;
-    if (request.has_study_id()) {
-      options.study_id = request.study_id();
-      const std::string& launcher = request.question().trials().launcher();
-      if (auto violation = CheckStudyId(request.study_id(), launcher)) {
-        violations.push_back(*std::move(violation));
-      }
-    }
-    if (request.has_request_id()) options.request_id = request.request_id();
-    ASSIGN_OR_RETURN(const ResolvedStudy asked,
-                     FromWire(request.question(), context_.knowledge, std::move(violations)));
-    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.CreateStudy(asked, options));
-    *response.mutable_study() = ToWire(study);
-    return absl::OkStatus();
+  grpc::ServerUnaryReactor* GetTrial(grpc::CallbackServerContext* context,
+                                     const v1::GetTrialRequest* request,
+                                     v1::GetTrialResponse* response) override {
+    return Answer(*context, "GetTrial", *request, [&]() -> absl::Status {
+      auto answer = meshwright::GetTrial(context_.engine.queries(), *request);
+      if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
+      *response = *std::move(answer);
+      return absl::OkStatus();
+    });
   }
 
+  grpc::ServerUnaryReactor* ListParetoTrials(grpc::CallbackServerContext* context,
+                                             const v1::ListParetoTrialsRequest* request,
+                                             v1::ListParetoTrialsResponse* response) override {
+    return Answer(*context, "ListParetoTrials", *request, [&]() -> absl::Status {
+      auto answer = meshwright::ListParetoTrials(context_.engine.queries(), *request);
+      if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
+      *response = *std::move(answer);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerUnaryReactor* GetTrialLogs(grpc::CallbackServerContext* context,
+                                         const v1::GetTrialLogsRequest* request,
+                                         v1::GetTrialLogsResponse* response) override {
+    return Answer(*context, "GetTrialLogs", *request, [&]() -> absl::Status {
+      auto answer = meshwright::GetTrialLogs(context_.engine.queries(), *request);
+      if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
+      *response = *std::move(answer);
+      return absl::OkStatus();
+    });
+  }
+
+ private:
   const ServiceContext context_;
   Watchers watchers_;
 };

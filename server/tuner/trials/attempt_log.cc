@@ -1,0 +1,98 @@
+#include "server/tuner/trials/attempt_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace meshwright {
+namespace {
+
+constexpr std::int64_t kLongestCharacter = 4;  // bytes of UTF-8
+
+struct Span {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+Span SpanOf(std::int64_t log_size, const LogRange& range) {
+  const std::int64_t offset = range.offset.value_or(-range.size);
+  const std::int64_t begin = std::clamp<std::int64_t>(
+      offset < 0 ? log_size + std::max(offset, -log_size) : offset, 0, log_size);
+  return {.begin = begin, .end = begin + std::min(range.size, log_size - begin)};
+}
+
+bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+
+// Returns how many bytes the character has that begins with this one; 1 for what begins none.
+std::int64_t LengthOfCharacter(char first) {
+  const auto byte = static_cast<unsigned char>(first);
+  if (byte >= 0xF0U) return 4;
+  if (byte >= 0xE0U) return 3;
+  return byte >= 0xC0U ? 2 : 1;
+}
+
+// Drops the parts of characters at both ends. A character that the end cuts is left to whoever
+// reads on from there; at the end of the log it stays.
+LogPart Trimmed(std::string text, const Span& span, std::int64_t log_size) {
+  const auto size = static_cast<std::int64_t>(text.size());
+  std::int64_t first = 0;
+  while (span.begin > 0 && first < std::min(size, kLongestCharacter - 1) &&
+         IsContinuation(text[static_cast<std::size_t>(first)])) {
+    ++first;
+  }
+  std::int64_t last = size;  // behind the last byte
+  if (span.begin + size < log_size) {
+    std::int64_t start = size - 1;
+    while (start > first && size - start < kLongestCharacter &&
+           IsContinuation(text[static_cast<std::size_t>(start)])) {
+      --start;
+    }
+    const bool is_cut =
+        start > first && start + LengthOfCharacter(text[static_cast<std::size_t>(start)]) > size;
+    if (is_cut) last = start;
+  }
+  text = text.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+  return {.text = std::move(text), .offset = span.begin + first, .log_size = log_size};
+}
+
+std::optional<LogPart> ReadFile(const std::string& path, const LogRange& range) {
+  std::error_code error;
+  const bool is_file =
+      std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error));
+  if (error || !is_file) return std::nullopt;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return std::nullopt;
+  const auto log_size = static_cast<std::int64_t>(file.tellg());
+  if (log_size <= 0) return std::nullopt;
+  const Span span = SpanOf(log_size, range);
+  std::string text(static_cast<std::size_t>(span.end - span.begin), '\0');
+  file.seekg(span.begin);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return Trimmed(std::move(text), span, log_size);
+}
+
+}  // namespace
+
+LogPart PartOfLog(std::string_view log, const LogRange& range) {
+  const auto log_size = static_cast<std::int64_t>(log.size());
+  const Span span = SpanOf(log_size, range);
+  const auto begin = static_cast<std::size_t>(span.begin);
+  return Trimmed(std::string(log.substr(begin, static_cast<std::size_t>(span.end) - begin)), span,
+                 log_size);
+}
+
+std::optional<LogPart> ReadAttemptLog(const std::string& folder, const std::string& attempt_id,
+                                      const LogRange& range) {
+  for (const char* const kind : {"out", "log"}) {
+    auto part = ReadFile(fmt::format("{}/{}.{}", folder, attempt_id, kind), range);
+    if (part.has_value()) return part;
+  }
+  return std::nullopt;
+}
+
+}  // namespace meshwright
