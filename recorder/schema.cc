@@ -364,6 +364,15 @@ CREATE TABLE retractions (
   reason TEXT NOT NULL
 ) STRICT;
 )sql"},
+    // Version 11: the ranked list of trials finds their memory, purpose and plan in its index, and
+    // the trials of a plan have one.
+    {10, R"sql(
+DROP INDEX fastest_trials;
+CREATE INDEX fastest_trials ON trials
+  (study_id, step_time_seconds, number, state, outcome, peak_memory_bytes, purpose, plan_digest)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX trials_of_plan ON trials (study_id, plan_digest, number, purpose, state, outcome);
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

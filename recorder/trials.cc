@@ -138,7 +138,9 @@ std::string Where(const TrialFilter& filter, TrialOrder order) {
     where += by_number ? " AND outcome = ?3" : " AND +outcome = ?3";
   }
   if (filter.purpose.has_value()) where += " AND +purpose = ?6";
-  if (filter.plan_digest.has_value()) where += " AND +plan_digest = ?7";
+  if (filter.plan_digest.has_value()) {
+    where += by_number ? " AND plan_digest = ?7" : " AND +plan_digest = ?7";
+  }
   return where;
 }
 

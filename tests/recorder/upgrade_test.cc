@@ -147,6 +147,14 @@ ALTER TABLE studies DROP COLUMN note;
 ALTER TABLE studies DROP COLUMN edit_count;
 )sql";
 
+// The indexes of trials before version 11.
+constexpr char kIndexesOfVersion10[] = R"sql(
+DROP INDEX trials_of_plan;
+DROP INDEX fastest_trials;
+CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number, state, outcome)
+  WHERE step_time_seconds IS NOT NULL;
+)sql";
+
 // The marks that measurements did not have before version 10.
 constexpr char kMeasurementsOfVersion9[] = "DROP TABLE retractions;";
 
@@ -156,7 +164,8 @@ std::string BackTo(int version) {
     int to;
     const char* sql;
   };
-  const Step kSteps[] = {{9, kMeasurementsOfVersion9},
+  const Step kSteps[] = {{10, kIndexesOfVersion10},
+                         {9, kMeasurementsOfVersion9},
                          {8, kStudiesOfVersion8},
                          {7, kIndexesOfVersion7},
                          {6, kAttemptsOfVersion6},
