@@ -1,4 +1,5 @@
-"""Reads .proto files as text: messages, fields, services, and their comments. Used by reference.py."""
+"""Reads .proto files as text: messages, fields, services, and their comments. Used by reference.py
+and openapi.py."""
 import dataclasses
 import re
 
@@ -21,6 +22,7 @@ class Field:
     type: str
     is_repeated: bool
     comment: str
+    has_presence: bool = False  # it can be absent although it is no message and no list
 
     @property
     def unit(self):
@@ -79,20 +81,22 @@ class Protos:
             self._read(path)
 
     def _read(self, path):
-        owner, comment = None, []
+        owner, comment, in_oneof = None, [], False
         for line in path.read_text().splitlines():
             words = re.match(r"\s*//\s?(.*)$", line)
             if words:
                 comment.append(words.group(1))
                 continue
             said, comment = " ".join(comment), []
+            in_oneof = (in_oneof or line.startswith("  oneof ")) and line != "  }"
             if begun := re.match(r"(message|service) (\w+) \{", line):
                 owner = self._begin(begun.group(1), begun.group(2), path.name, wrapped(said))
             elif rpc := RPC.match(line):
                 owner.rpcs.append(Rpc(rpc[1], rpc[2], rpc[4], bool(rpc[3]), said))
             elif field := FIELD.match(line):
                 owner.fields.append(Field(field[3], field[2], field[1] == "repeated ",
-                                          " ".join(filter(None, [said, field[4]]))))
+                                          " ".join(filter(None, [said, field[4]])),
+                                          in_oneof or field[1] == "optional "))
             elif line.startswith(("message ", "service ")) or re.match(r"  \w.*=.*;", line):
                 if not line.startswith("  reserved"):
                     raise SystemExit(f"{path}: cannot read this line: {line}")

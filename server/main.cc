@@ -22,6 +22,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/catalog_wire.h"
 #include "server/convert/convert.h"
+#include "server/convert/study_wire.h"
 #include "server/engine/engine.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/store_path.h"
@@ -49,6 +50,7 @@ constexpr std::chrono::seconds kLockWait(10);
 struct Flags {
   ServerOptions server = {};
   std::string http = {};  // empty: none
+  bool allows_http_writes = false;
   std::string store = {};
   std::optional<int> keep_estimates_days = {};  // absent: for ever
   std::string chips = {};
@@ -63,9 +65,13 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
                "allow an address that other hosts can reach; the server has no TLS yet");
-  app.add_option("--http", flags.http,
-                 "HOST:PORT of this machine for the dashboard and its read-only API, as "
-                 "127.0.0.1:8080 (none)");
+  CLI::Option& http =
+      *app.add_option("--http", flags.http,
+                      "HOST:PORT of this machine for the dashboard and its API, as 127.0.0.1:8080 "
+                      "(none)");
+  app.add_flag("--http-writes", flags.allows_http_writes,
+               "let every user of this machine create, change and cancel studies over HTTP")
+      ->needs(&http);
   app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
   app.add_option(
          "--keep-estimates-days", flags.keep_estimates_days,
@@ -161,7 +167,24 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> OpenModels(const std::string& fol
   return ModelRegistry::Open(folder, {}, on_event);
 }
 
-ReadFace FaceOf(const ServerOptions& options, const Knowledge& knowledge, Engine& engine) {
+WriteFace WritesOf(const Knowledge& knowledge, Engine& engine) {
+  return {
+      .create_study =
+          [&knowledge, &engine](const v1::CreateStudyRequest& request) {
+            return CreateStudy(request, knowledge, engine);
+          },
+      .cancel_study =
+          [&engine](const v1::CancelStudyRequest& request) { return CancelStudy(request, engine); },
+      .update_study =
+          [&engine](const v1::UpdateStudyRequest& request) {
+            return UpdateStudy(request, engine.store());
+          }};
+}
+
+ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledge& knowledge,
+                Engine& engine) {
+  std::optional<WriteFace> writes;
+  if (allows_writes) writes = WritesOf(knowledge, engine);
   return {.knowledge = knowledge,
           .history = engine.queries(),
           .feed = {.subscribe =
@@ -176,7 +199,10 @@ ReadFace FaceOf(const ServerOptions& options, const Knowledge& knowledge, Engine
                                                    options.cost_models.end());
                 return info;
               },
-          .list_cost_models = options.list_cost_models};
+          .list_cost_models = options.list_cost_models,
+          .learnt = [&engine](std::optional<std::int64_t> up_to) { return engine.History(up_to); },
+          .open_model = options.open_model,
+          .writes = std::move(writes)};
 }
 
 // Returns null if there is to be no dashboard.
@@ -219,7 +245,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(options, knowledge, *engine));
 
-  const ReadFace face = FaceOf(options, knowledge, *engine);
+  const ReadFace face = FaceOf(options, flags.allows_http_writes, knowledge, *engine);
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http, StartHttp(flags.http, face));
 
   fmt::print("listening on {}\n", server->address());

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -73,7 +74,11 @@ int Serve(const std::string& listen, const GlobalFlags& flags) {
             const auto store = OpenLocalReader(flags.store);
             return ServerInfo(*knowledge, store.ok() ? store->schema_version() : 0);
           },
-      .show = ShownStudy};
+      .show = ShownStudy,
+      .learnt =
+          [&](std::optional<std::int64_t> up_to) {
+            return LocalHistory(flags.store, *knowledge, up_to);
+          }};
   const auto server = HttpServer::Start({.listen = listen}, DashboardHandler(face));
   if (!server.ok()) return Fail(server.status(), flags.output);
   PrintData(fmt::format("dashboard at http://{}/\n", (*server)->address()));

@@ -6,7 +6,7 @@
 namespace meshwright {
 
 // Returns what answers the requests of the dashboard: its pages, and below /v1/ the API that they
-// read. Everything is read-only. `face` must outlive the server.
+// read. Nothing changes unless the face has writes. `face` must outlive the server.
 HttpHandler DashboardHandler(const ReadFace& face);
 
 }  // namespace meshwright

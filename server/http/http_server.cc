@@ -17,7 +17,6 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <charconv>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -29,6 +28,8 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "server/http/detachable.h"
+#include "server/http/listen_address.h"
 
 namespace meshwright {
 namespace {
@@ -41,6 +42,11 @@ using beast::error_code;
 
 class Session;
 
+// Whether a request may have a body.
+bool TakesBody(http::verb method) {
+  return method == http::verb::post || method == http::verb::patch;
+}
+
 // The state that the connections of a server share.
 struct Shared {
   HttpOptions options = {};
@@ -52,7 +58,7 @@ struct Shared {
 
 std::string TextOf(beast::string_view text) { return {text.data(), text.size()}; }
 
-HttpRequest ToRequest(const http::request<http::empty_body>& message) {
+HttpRequest ToRequest(const http::request<http::string_body>& message) {
   HttpRequest request;
   request.method = TextOf(message.method_string());
   const std::string target = TextOf(message.target());
@@ -65,44 +71,33 @@ HttpRequest ToRequest(const http::request<http::empty_body>& message) {
   }
   request.if_none_match = TextOf(message[http::field::if_none_match]);
   request.last_event_id = TextOf(message["Last-Event-ID"]);
+  request.content_type = TextOf(message[http::field::content_type]);
+  request.if_match = TextOf(message[http::field::if_match]);
+  request.body = message.body();
   request.accepts_gzip =
       TextOf(message[http::field::accept_encoding]).find("gzip") != std::string::npos;
   return request;
 }
 
-// The end of a connection that a source of events holds. It may outlive the connection and the
-// server, and then drops what is written.
-class DetachableWriter final : public EventWriter {
+// The end of a connection that a source of events holds.
+class SessionEvents final : public EventWriter {
  public:
-  explicit DetachableWriter(EventWriter& connection) : connection_(&connection) {}
-
-  void Write(std::string event) override {
-    const std::lock_guard lock(mutex_);
-    if (connection_ != nullptr) connection_->Write(std::move(event));
-  }
-  void End() override {
-    const std::lock_guard lock(mutex_);
-    if (connection_ != nullptr) connection_->End();
-  }
-  // Nothing reaches the connection once this has returned.
-  void Detach() {
-    const std::lock_guard lock(mutex_);
-    connection_ = nullptr;
-  }
+  explicit SessionEvents(std::shared_ptr<Detachable<Session>> end) : end_(std::move(end)) {}
+  void Write(std::string event) override;
+  void End() override;
 
  private:
-  std::mutex mutex_;
-  EventWriter* connection_;
+  const std::shared_ptr<Detachable<Session>> end_;
 };
 
 // One connection. All members without a mutex are used on the strand of its socket only. It is
 // shared, because each pending operation keeps it alive.
-class Session final : public EventWriter, public std::enable_shared_from_this<Session> {
+class Session final : public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, Shared& shared)
       : shared_(shared), stream_(std::move(socket)), heartbeat_(stream_.get_executor()) {}
-  ~Session() override {
-    if (writer_ != nullptr) writer_->Detach();
+  ~Session() {
+    if (end_ != nullptr) end_->Detach();
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -114,7 +109,8 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->Close(); });
   }
 
-  void Write(std::string event) override {
+  // These may be called from any thread.
+  void Write(std::string event) {
     {
       const std::lock_guard lock(mutex_);
       if (is_ending_) return;
@@ -127,12 +123,20 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
     }
     PostSendNext();
   }
-  void End() override {
+  void End() {
     {
       const std::lock_guard lock(mutex_);
       is_ending_ = true;
     }
     PostSendNext();
+  }
+  void PostReply(HttpResponse response) {
+    auto self = weak_from_this().lock();
+    if (self == nullptr) return;
+    asio::post(stream_.get_executor(),
+               [self = std::move(self), response = std::move(response)]() mutable {
+                 self->TakeReply(std::move(response));
+               });
   }
 
  private:
@@ -146,29 +150,43 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
   void Read() {
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(shared_.options.header_limit));
+    parser_->body_limit(shared_.options.body_limit);
     stream_.expires_after(shared_.options.idle);
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = shared_from_this()](error_code error, std::size_t /*size*/) {
+                              self->OnHeader(error);
+                            });
+  }
+
+  // Reads the body, of methods that have one.
+  void OnHeader(error_code error) {
+    if (error || parser_->is_done()) return OnRead(error);
+    if (!TakesBody(parser_->get().method())) return Refuse(413, "only POST and PATCH have a body");
     http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](error_code error, std::size_t /*size*/) {
-                       self->OnRead(error);
+                     [self = shared_from_this()](error_code read_error, std::size_t /*size*/) {
+                       self->OnRead(read_error);
                      });
   }
 
   void OnRead(error_code error) {
     if (error == http::error::header_limit) return Refuse(431, "the header is too large");
-    if (error == http::error::unexpected_body || error == http::error::body_limit) {
-      return Refuse(413, "requests have no body");
+    if (error == http::error::body_limit) {
+      return Refuse(
+          413, fmt::format("the body is too large; at most {} bytes", shared_.options.body_limit));
     }
     if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
         error != http::error::end_of_stream && error != http::error::partial_message) {
       return Refuse(400, "not HTTP/1.1");
     }
     if (error) return Close();
-    const http::request<http::empty_body>& message = parser_->get();
+    const http::request<http::string_body>& message = parser_->get();
     is_head_ = message.method() == http::verb::head;
     keeps_alive_ = message.keep_alive();
     version_ = message.version();
     HttpAnswer answer = AnswerTo(ToRequest(message));
-    if (answer.open_events && !is_head_) {
+    if (answer.open_reply) {
+      Await(answer.open_reply);
+    } else if (answer.open_events && !is_head_) {
       Stream(answer);
     } else {
       Send(std::move(answer.response));
@@ -222,6 +240,34 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
         [serializer, on_written](error_code error, std::size_t size) { on_written(error, size); });
   }
 
+  // Waits for a response that is worked on elsewhere, or for the reader to go away.
+  void Await(const OpenReply& open) {
+    stream_.expires_never();
+    ++wait_number_;
+    is_waiting_ = true;
+    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(),
+                                                         number = wait_number_](error_code error) {
+      if (!self->is_waiting_ || self->wait_number_ != number) return;
+      // Bytes are the next request, which is read after the response.
+      error_code failed;
+      if (error || self->stream_.socket().available(failed) == 0) self->Close();
+    });
+    end_ = std::make_shared<Detachable<Session>>(*this);
+    on_gone_ = open([end = end_](HttpResponse response) {
+      end->Use([&response](Session& session) { session.PostReply(std::move(response)); });
+    });
+  }
+
+  void TakeReply(HttpResponse response) {
+    if (is_closed_ || !is_waiting_) return;
+    is_waiting_ = false;
+    on_gone_ = nullptr;
+    end_->Detach();
+    error_code ignored;
+    stream_.socket().cancel(ignored);
+    Send(std::move(response));
+  }
+
   // Sends the header, then events as they come. The end of the connection ends the body.
   void Stream(const HttpAnswer& answer) {
     keeps_alive_ = false;
@@ -236,8 +282,8 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
                                self->is_open_ = true;
                                self->WaitForEnd();
                                self->Beat();
-                               self->writer_ = std::make_shared<DetachableWriter>(*self);
-                               self->on_gone_ = open(self->writer_);
+                               self->end_ = std::make_shared<Detachable<Session>>(*self);
+                               self->on_gone_ = open(std::make_shared<SessionEvents>(self->end_));
                                self->SendNext();
                              });
   }
@@ -293,7 +339,7 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
     is_closed_ = true;
     heartbeat_.cancel();
     if (on_gone_) std::exchange(on_gone_, nullptr)();
-    if (writer_ != nullptr) writer_->Detach();
+    if (end_ != nullptr) end_->Detach();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     stream_.close();
@@ -306,12 +352,14 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
   Shared& shared_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::empty_body>> parser_ = {};
+  std::optional<http::request_parser<http::string_body>> parser_ = {};
   asio::steady_timer heartbeat_;
   std::array<char, 512> unread_ = {};
   std::string sent_ = {};
-  std::shared_ptr<DetachableWriter> writer_ = {};  // of the events; empty: none flow
+  std::shared_ptr<Detachable<Session>> end_ = {};  // as sources of events and replies hold it
   std::function<void()> on_gone_ = {};
+  int wait_number_ = 0;
+  bool is_waiting_ = false;  // for a reply
   unsigned version_ = 11;
   bool is_head_ = false;
   bool keeps_alive_ = false;
@@ -325,32 +373,12 @@ class Session final : public EventWriter, public std::enable_shared_from_this<Se
   bool is_too_slow_ = false;
 };
 
-absl::Status BadAddress(const std::string& listen) {
-  return InvalidFields(
-      {{.field = "http",
-        .description = fmt::format("'{}'; must be HOST:PORT with a host of this machine only, as "
-                                   "127.0.0.1:8080, because the pages have no TLS and no callers",
-                                   listen)}});
+void SessionEvents::Write(std::string event) {
+  end_->Use([&event](Session& session) { session.Write(std::move(event)); });
 }
 
-// Reads HOST:PORT, [HOST]:PORT or localhost:PORT.
-absl::StatusOr<tcp::endpoint> ReadEndpoint(const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  if (colon == std::string::npos) return BadAddress(listen);
-  std::string host = listen.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  if (host == "localhost") host = "127.0.0.1";
-  std::uint16_t port = 0;
-  const char* const end = listen.data() + listen.size();
-  const auto read = std::from_chars(listen.data() + colon + 1, end, port);
-  error_code error;
-  const asio::ip::address address = asio::ip::make_address(host, error);
-  if (error || read.ec != std::errc() || read.ptr != end || !address.is_loopback()) {
-    return BadAddress(listen);
-  }
-  return tcp::endpoint(address, port);
+void SessionEvents::End() {
+  end_->Use([](Session& session) { session.End(); });
 }
 
 }  // namespace
@@ -362,8 +390,9 @@ struct HttpServer::State {
         acceptor(asio::make_strand(loop)) {}
 
   absl::Status Listen() {
-    ASSIGN_OR_RETURN(const tcp::endpoint endpoint, ReadEndpoint(shared.options.listen));
+    ASSIGN_OR_RETURN(const ListenAddress listen, ReadListenAddress(shared.options.listen));
     error_code error;
+    const tcp::endpoint endpoint(asio::ip::make_address(listen.host, error), listen.port);
     acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor.bind(endpoint, error);

@@ -15,6 +15,7 @@ struct HttpOptions {
   int thread_count = 2;
   int connection_limit = 256;                                 // further ones are closed at once
   std::size_t header_limit = 16 << 10;                        // bytes of a request's header
+  std::size_t body_limit = 1 << 20;                           // bytes of a request's body
   std::size_t event_limit = 4096;                             // events that may wait for one reader
   std::chrono::milliseconds idle = std::chrono::seconds(30);  // for a request, or one write
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);  // pause, in streams of events

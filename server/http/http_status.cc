@@ -1,12 +1,30 @@
 #include "server/http/http_status.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
+#include <string_view>
 
 #include "meshwright/v1/estimate.pb.h"
 #include "proto/json/json.h"
+#include "search_space/base/status.h"
 #include "server/convert/convert.h"
+#include "server/convert/status_wire.h"
 
 namespace meshwright {
+namespace {
+
+constexpr int kMethodNotAllowed = 405;
+
+// The reasons that HTTP has a status of its own for.
+struct ReasonStatus {
+  std::string_view reason;
+  int status;
+};
+constexpr ReasonStatus kReasonStatuses[] = {{"READ_ONLY", kMethodNotAllowed},
+                                            {"UNSUPPORTED_MEDIA_TYPE", 415}};
+
+}  // namespace
 
 int HttpStatusOf(absl::StatusCode code) {
   switch (code) {
@@ -47,9 +65,19 @@ int HttpStatusOf(absl::StatusCode code) {
 HttpResponse ErrorResponse(const absl::Status& status) {
   v1::FailedCase failed;
   *failed.mutable_error() = ToCaseError(status);
-  return {.status = HttpStatusOf(status.code()),
-          .content_type = "application/json",
-          .body = PrintJson(failed, {}) + "\n"};
+  HttpResponse response = {.status = HttpStatusOf(status.code()),
+                           .content_type = "application/json",
+                           .body = PrintJson(failed, {})};
+  for (const ReasonStatus& row : kReasonStatuses) {
+    if (row.reason == Reason(status)) response.status = row.status;
+  }
+  if (response.status == kMethodNotAllowed) response.fields.emplace_back("Allow", "GET, HEAD");
+  if (const auto infeasible = InfeasibleOf(status)) {
+    response.body.pop_back();
+    response.body += fmt::format(R"(, "infeasible": {}}})", PrintJson(*infeasible, {}));
+  }
+  response.body += "\n";
+  return response;
 }
 
 }  // namespace meshwright

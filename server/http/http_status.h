@@ -9,7 +9,7 @@ namespace meshwright {
 int HttpStatusOf(absl::StatusCode code);
 
 // Returns {"error":{"reason","message","fields"}}, as the command line prints errors under
-// `--output json`.
+// `--output json`. If nothing fits, {"infeasible"} stands beside it.
 HttpResponse ErrorResponse(const absl::Status& status);
 
 }  // namespace meshwright

@@ -28,11 +28,20 @@ std::optional<Number> ReadNumber(std::string_view text) {
   return number;
 }
 
+// Whether the field is a map of texts, whose entries are named by their keys: "filter.labels.team".
+bool IsTextMap(const FieldDescriptor& field) {
+  if (!field.is_map()) return false;
+  const Descriptor& entry = *field.message_type();
+  return entry.map_key()->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+         entry.map_value()->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+}
+
 // Returns the fields that a query can name, with dotted names for those of a nested message.
 std::vector<std::string> KnownNames(const Descriptor& type) {
   std::vector<std::string> names;
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
+    if (IsTextMap(field)) names.push_back(field.name() + ".KEY");
     if (field.is_repeated()) continue;
     if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
       names.push_back(field.name());
@@ -79,19 +88,41 @@ std::string Set(Message& message, const FieldDescriptor& field, const std::strin
   return "cannot be stated in an address";
 }
 
-// Walks a dotted name down to the message that has the field; null if there is none.
-const FieldDescriptor* Find(std::string_view name, Message*& message) {
+// What a name means: a field of a message or, with a key, an entry of a map.
+struct Named {
+  Message* owner = nullptr;
+  const FieldDescriptor* field = nullptr;  // null: there is no such field
+  std::string key = {};
+};
+
+// Walks a dotted name down to the message that has the field.
+Named Find(std::string_view name, Message* message) {
   while (true) {
     const std::size_t dot = name.find('.');
     const FieldDescriptor* const field =
         message->GetDescriptor()->FindFieldByName(std::string(name.substr(0, dot)));
-    if (field == nullptr || field->is_repeated()) return nullptr;
+    const bool has_rest = dot != std::string_view::npos;
+    if (field == nullptr) return {};
+    if (IsTextMap(*field) && has_rest) {
+      return {.owner = message, .field = field, .key = std::string(name.substr(dot + 1))};
+    }
+    if (field->is_repeated()) return {};
     const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    if (is_message != (dot != std::string_view::npos)) return nullptr;
-    if (!is_message) return field;
+    if (is_message != has_rest) return {};
+    if (!is_message) return {.owner = message, .field = field};
     message = message->GetReflection()->MutableMessage(message, field);
     name.remove_prefix(dot + 1);
   }
+}
+
+// Sets what was found; returns what is wrong with the value, or an empty text.
+std::string Set(const Named& named, const std::string& value) {
+  if (!IsTextMap(*named.field)) return Set(*named.owner, *named.field, value);
+  Message& entry = *named.owner->GetReflection()->AddMessage(named.owner, named.field);
+  const google::protobuf::Reflection& reflection = *entry.GetReflection();
+  reflection.SetString(&entry, named.field->message_type()->map_key(), named.key);
+  reflection.SetString(&entry, named.field->message_type()->map_value(), value);
+  return "";
 }
 
 }  // namespace
@@ -100,16 +131,15 @@ std::vector<FieldViolation> FillFromQuery(const NamedValues& query, Message& req
   std::vector<FieldViolation> violations;
   std::set<std::string> seen;
   for (const auto& [name, value] : query) {
-    Message* owner = &request;
-    const FieldDescriptor* const field = Find(name, owner);
-    if (field == nullptr) {
+    const Named named = Find(name, &request);
+    if (named.field == nullptr) {
       violations.push_back(
           {.field = name,
            .description = fmt::format("unknown; known: {}",
                                       fmt::join(KnownNames(*request.GetDescriptor()), ", "))});
     } else if (!seen.insert(name).second) {
       violations.push_back({.field = name, .description = "stated twice"});
-    } else if (std::string mistake = Set(*owner, *field, value); !mistake.empty()) {
+    } else if (std::string mistake = Set(named, value); !mistake.empty()) {
       violations.push_back({.field = name, .description = std::move(mistake)});
     }
   }

@@ -13,7 +13,8 @@ namespace meshwright {
 
 // Sets the fields of a request that a query names: "page_size=50&filter.state=running". Returns
 // every mistake: a name that is no field (with the known ones), a field named twice, and a value
-// that is not of the field's type. Lists and maps cannot be named.
+// that is not of the field's type. An entry of a map of texts is named with its key:
+// "filter.labels.team=vision". Lists and other maps cannot be named.
 std::vector<FieldViolation> FillFromQuery(const NamedValues& query,
                                           google::protobuf::Message& request);
 

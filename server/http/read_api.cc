@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,7 +21,9 @@
 #include "server/convert/job_report_wire.h"
 #include "server/convert/study_wire.h"
 #include "server/convert/trial_wire.h"
+#include "server/http/addresses.h"
 #include "server/http/http_status.h"
+#include "server/http/openapi_files.h"
 #include "server/http/query_fields.h"
 #include "server/http/url.h"
 #include "server/http/watch_events.h"
@@ -52,7 +53,9 @@ absl::StatusOr<std::string> Read(const ReadFace& face, const NamedValues& fields
 
 absl::StatusOr<v1::GetServerInfoResponse> ServerInfoOf(const ReadFace& face,
                                                        const v1::GetServerInfoRequest&) {
-  return face.server_info();
+  v1::GetServerInfoResponse info = face.server_info();
+  info.set_allows_http_writes(face.writes.has_value());
+  return info;
 }
 absl::StatusOr<v1::ListCostModelsResponse> CostModels(const ReadFace& face,
                                                       const v1::ListCostModelsRequest&) {
@@ -75,6 +78,21 @@ absl::StatusOr<v1::GetStudyResponse> Study(const ReadFace& face,
 absl::StatusOr<v1::ListPlansResponse> Plans(const ReadFace& face,
                                             const v1::ListPlansRequest& request) {
   return ListPlans(face.history, request);
+}
+absl::StatusOr<v1::GetPlanResponse> Plan(const ReadFace& face, const v1::GetPlanRequest& request) {
+  return GetPlan(face.history, request);
+}
+absl::StatusOr<v1::GetTrialResponse> Trial(const ReadFace& face,
+                                           const v1::GetTrialRequest& request) {
+  return GetTrial(face.history, request);
+}
+absl::StatusOr<v1::GetTrialLogsResponse> TrialLogs(const ReadFace& face,
+                                                   const v1::GetTrialLogsRequest& request) {
+  return GetTrialLogs(face.history, request);
+}
+absl::StatusOr<v1::ListParetoTrialsResponse> ParetoTrials(
+    const ReadFace& face, const v1::ListParetoTrialsRequest& request) {
+  return ListParetoTrials(face.history, request);
 }
 absl::StatusOr<v1::ListTrialsResponse> Trials(const ReadFace& face,
                                               const v1::ListTrialsRequest& request) {
@@ -118,7 +136,11 @@ constexpr Route kRoutes[] = {
     {"/v1/studies", Read<v1::ListStudiesRequest, Studies>},
     {"/v1/studies/{study_id}", Read<v1::GetStudyRequest, Study>},
     {"/v1/studies/{study_id}/plans", Read<v1::ListPlansRequest, Plans>},
+    {"/v1/studies/{study_id}/plans/{rank}", Read<v1::GetPlanRequest, Plan>},
     {"/v1/studies/{study_id}/trials", Read<v1::ListTrialsRequest, Trials>},
+    {"/v1/studies/{study_id}/trials/{trial_number}", Read<v1::GetTrialRequest, Trial>},
+    {"/v1/studies/{study_id}/trials/{trial_number}/logs", Read<v1::GetTrialLogsRequest, TrialLogs>},
+    {"/v1/studies/{study_id}/paretoTrials", Read<v1::ListParetoTrialsRequest, ParetoTrials>},
     {"/v1/studies/{study_id}/attempts", Read<v1::ListAttemptsRequest, Attempts>},
     {"/v1/jobReports", Read<v1::ListJobReportsRequest, JobReports>},
     {"/v1/measurements", Read<v1::ListMeasurementsRequest, Measurements>},
@@ -126,42 +148,14 @@ constexpr Route kRoutes[] = {
     {"/v1/calibrations", Read<v1::ListCalibrationsRequest, Calibrations>},
     {"/v1/calibrations/{calibration_id}", Read<v1::GetCalibrationRequest, CalibrationOf>},
 };
+// Answers with the description of this API, which scripts/openapi.py has made.
+constexpr std::string_view kOpenApiAddress = "/v1/openapi.json";
 // Answers with events (watch_events.h).
 constexpr std::string_view kWatchAddress = "/v1/studies/{study_id}:watch";
-
-// Returns the fields that the path states if it has the form of the address.
-std::optional<NamedValues> Match(std::string_view address, std::span<const std::string> path) {
-  const auto forms = DecodePath(address);
-  if (!forms.has_value() || forms->size() != path.size()) return std::nullopt;
-  NamedValues fields;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    const std::string_view form = (*forms)[i];
-    if (!form.starts_with('{')) {
-      if (form != path[i]) return std::nullopt;
-      continue;
-    }
-    const std::size_t end = form.find('}');
-    const std::string_view verb = form.substr(end + 1);  // empty, or ":watch"
-    const std::string_view value = path[i];
-    if (value.size() <= verb.size() || !value.ends_with(verb)) return std::nullopt;
-    fields.emplace_back(form.substr(1, end - 1), value.substr(0, value.size() - verb.size()));
-  }
-  return fields;
-}
 
 HttpAnswer ToAnswer(const absl::StatusOr<std::string>& body) {
   if (!body.ok()) return {.response = ErrorResponse(body.status())};
   return {.response = {.content_type = "application/json", .body = *body}};
-}
-
-absl::Status BadEncoding() {
-  return InvalidFields({{.field = "address", .description = "has a bad %-encoding"}});
-}
-
-absl::Status UnknownAddress(std::string_view path) {
-  return WithReason(absl::NotFoundError(
-                        fmt::format("nothing is at '{}'; docs/http.md lists the addresses", path)),
-                    "UNKNOWN_ADDRESS");
 }
 
 // The revision that a browser has seen stands in its Last-Event-ID, or at first in the query.
@@ -197,11 +191,14 @@ HttpAnswer AnswerRead(const ReadFace& face, const HttpRequest& request) {
     fields.insert(fields.end(), query->begin(), query->end());
     return fields;
   };
-  if (auto fields = Match(kWatchAddress, *path)) {
+  if (request.path == kOpenApiAddress) {
+    return ToAnswer(std::string(openapi_files().front().text));
+  }
+  if (auto fields = MatchAddress(kWatchAddress, *path)) {
     return Watch(face, with_query(*std::move(fields)), request.last_event_id);
   }
   for (const Route& route : kRoutes) {
-    if (auto fields = Match(route.address, *path)) {
+    if (auto fields = MatchAddress(route.address, *path)) {
       return ToAnswer(route.answer(face, with_query(*std::move(fields))));
     }
   }
@@ -212,6 +209,7 @@ std::vector<std::string> ReadAddresses() {
   std::vector<std::string> addresses;
   for (const Route& route : kRoutes) addresses.emplace_back(route.address);
   addresses.emplace_back(kWatchAddress);
+  addresses.emplace_back(kOpenApiAddress);
   return addresses;
 }
 

@@ -1,15 +1,23 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <stop_token>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
+#include "meshwright/v1/service.pb.h"
+#include "server/convert/question_answers.h"
 #include "server/convert/study_wire.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/journal_events.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
@@ -22,6 +30,16 @@ struct EventFeed {
   std::function<void(std::int64_t subscription)> unsubscribe = {};
 };
 
+// The calls that change studies over HTTP, as the gRPC calls of the same names.
+struct WriteFace {
+  std::function<absl::StatusOr<v1::CreateStudyResponse>(const v1::CreateStudyRequest&)>
+      create_study = {};
+  std::function<absl::StatusOr<v1::CancelStudyResponse>(const v1::CancelStudyRequest&)>
+      cancel_study = {};
+  std::function<absl::StatusOr<v1::UpdateStudyResponse>(const v1::UpdateStudyRequest&)>
+      update_study = {};
+};
+
 // The part of the server that the pages and their API read. It outlives the server; all of it may
 // be used from any thread.
 struct ReadFace {
@@ -31,6 +49,19 @@ struct ReadFace {
   const std::function<v1::GetServerInfoResponse()> server_info;
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};  // null: there are none
   const ShowStudy show = AsStored;
+  // The measurements that questions learn from.
+  const OpenHistory learnt = [](std::optional<std::int64_t>) { return HistorySource(); };
+  const OpenPlanModel open_model = {};         // null: there are no vendors' models
+  const std::optional<WriteFace> writes = {};  // absent: studies cannot be changed over HTTP
+  const std::chrono::milliseconds ask_limit = std::chrono::seconds(30);  // for one question
 };
+
+// Returns what a question of the face is answered from.
+inline QuestionContext ContextOf(const ReadFace& face, std::stop_token cancel = {}) {
+  return {.knowledge = face.knowledge,
+          .history = face.learnt,
+          .open_model = face.open_model,
+          .cancel = std::move(cancel)};
+}
 
 }  // namespace meshwright

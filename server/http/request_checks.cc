@@ -40,11 +40,10 @@ absl::Status CheckOrigin(const HttpRequest& request) {
                     "FOREIGN_ORIGIN");
 }
 
-absl::Status CheckMethod(const HttpRequest& request) {
-  if (request.method == "GET" || request.method == "HEAD") return absl::OkStatus();
+absl::Status ReadOnly(const HttpRequest& request) {
   return WithReason(
-      absl::UnimplementedError(fmt::format("method {}: this server is read-only over HTTP, and "
-                                           "answers GET and HEAD; gRPC changes things",
+      absl::UnimplementedError(fmt::format("method {}: nothing can be changed here over HTTP; "
+                                           "meshwrightd --http-writes lets studies be changed",
                                            request.method)),
       "READ_ONLY");
 }

@@ -10,7 +10,7 @@ namespace meshwright {
 // that the page is another's. PERMISSION_DENIED with reason FOREIGN_HOST or FOREIGN_ORIGIN.
 absl::Status CheckOrigin(const HttpRequest& request);
 
-// Returns UNIMPLEMENTED with reason READ_ONLY for a method other than GET and HEAD.
-absl::Status CheckMethod(const HttpRequest& request);
+// Returns UNIMPLEMENTED with reason READ_ONLY.
+absl::Status ReadOnly(const HttpRequest& request);
 
 }  // namespace meshwright

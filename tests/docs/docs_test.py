@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -219,6 +220,22 @@ class ReferenceTest(unittest.TestCase):
         done = subprocess.run([sys.executable, "-B", SOURCE / "scripts" / "reference.py", "--check"], text=True,
                               capture_output=True)
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_the_description_of_the_http_api_is_what_the_source_says(self):
+        done = subprocess.run([sys.executable, "-B", SOURCE / "scripts" / "openapi.py", "--check"], text=True,
+                              capture_output=True)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_every_schema_of_the_http_api_is_there(self):
+        whole = json.loads((SOURCE / "docs" / "reference" / "openapi.json").read_text())
+        schemas = whole["components"]["schemas"]
+        named = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(whole)))
+        self.assertEqual(named, set(schemas))
+        # An answer's field is there even if it is false; one that may be absent is not required.
+        self.assertIn("next_page_token", schemas["ListTrialsResponse"]["required"])
+        self.assertNotIn("number", schemas["Trial"].get("required", []))
+        self.assertNotIn("estimate", schemas["EvaluateAnswer"].get("required", []))
+        self.assertNotIn("required", schemas["RecommendRequest"])
 
     def test_a_field_of_a_proto_is_read(self):
         sys.path.insert(0, str(SOURCE / "scripts"))

@@ -4,12 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/read_until.hpp>
-#include <boost/asio/streambuf.hpp>
-#include <boost/asio/write.hpp>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -18,63 +12,14 @@
 #include <utility>
 
 #include "search_space/base/status.h"
+#include "tests/http/connection.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-// A connection that sends what it is told and reads what comes.
-class Connection {
- public:
-  explicit Connection(const std::string& address) {
-    const std::size_t colon = address.rfind(':');
-    const int port = std::stoi(address.substr(colon + 1));
-    socket_.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)});
-  }
-  void Send(const std::string& text) { asio::write(socket_, asio::buffer(text)); }
-  void Get(const std::string& target, const std::string& fields = "") {
-    Send(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", target, fields));
-  }
-  // Reads up to and with the text, or to the end of the connection.
-  std::string ReadTo(const std::string& text) {
-    boost::system::error_code error;
-    const std::size_t size = asio::read_until(socket_, buffer_, text, error);
-    return Take(error ? buffer_.size() : size);
-  }
-  std::string ReadAll() {
-    boost::system::error_code error;
-    asio::read(socket_, buffer_, error);
-    return Take(buffer_.size());
-  }
-  // Reads an answer whose length its header states.
-  std::string ReadAnswer() {
-    std::string answer = ReadTo("\r\n\r\n");
-    const std::size_t at = answer.find("Content-Length: ");
-    if (at == std::string::npos) return answer;
-    const std::size_t length = std::stoul(answer.substr(at + 16));
-    if (buffer_.size() < length) {
-      asio::read(socket_, buffer_, asio::transfer_exactly(length - buffer_.size()));
-    }
-    return answer + Take(length);
-  }
-
- private:
-  std::string Take(std::size_t size) {
-    const auto* const data = static_cast<const char*>(buffer_.data().data());
-    std::string text(data, size);
-    buffer_.consume(size);
-    return text;
-  }
-
-  asio::io_context loop_;
-  tcp::socket socket_{loop_};
-  asio::streambuf buffer_;
-};
 
 HttpAnswer Echo(const HttpRequest& request) {
   return {.response = {.content_type = "text/plain",
@@ -91,7 +36,7 @@ std::unique_ptr<HttpServer> Serve(HttpHandler handler, HttpOptions options = {})
 
 TEST(HttpServerTest, OneConnectionAsksSeveralTimes) {
   const auto server = Serve(Echo);
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Get("/a?b=1");
   EXPECT_THAT(connection.ReadAnswer(), HasSubstr("GET /a ? b=1 from localhost"));
   connection.Get("/second");
@@ -106,12 +51,12 @@ TEST(HttpServerTest, HeadAndNotModifiedHaveNoBody) {
     if (request.if_none_match == "\"x\"") answer.response = {.status = 304};
     return answer;
   });
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Send("HEAD /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   const std::string head = connection.ReadAll();
   EXPECT_THAT(head, HasSubstr("Content-Length: 25"));  // of "HEAD /a ?  from localhost"
   EXPECT_THAT(head, testing::EndsWith("\r\n\r\n"));
-  Connection other(server->address());
+  HttpConnection other(server->address());
   other.Get("/a", "If-None-Match: \"x\"\r\nConnection: close\r\n");
   const std::string unchanged = other.ReadAll();
   EXPECT_THAT(unchanged, StartsWith("HTTP/1.1 304"));
@@ -124,7 +69,7 @@ TEST(HttpServerTest, AnExceptionEndsOneRequest) {
     if (request.path == "/bad") throw std::runtime_error("no luck");
     return Echo(request);
   });
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Get("/bad");
   const std::string failed = connection.ReadAnswer();
   EXPECT_THAT(failed, StartsWith("HTTP/1.1 500"));
@@ -135,30 +80,119 @@ TEST(HttpServerTest, AnExceptionEndsOneRequest) {
 
 TEST(HttpServerTest, WhatIsTooLargeOrNotHttpIsRefused) {
   const auto server = Serve(Echo);
-  Connection large(server->address());
+  HttpConnection large(server->address());
   large.Get("/", fmt::format("X-Large: {}\r\n", std::string(20000, 'x')));
   EXPECT_THAT(large.ReadAll(), StartsWith("HTTP/1.1 431"));
-  Connection body(server->address());
-  body.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello");
-  EXPECT_THAT(body.ReadAll(), StartsWith("HTTP/1.1 413"));
-  Connection wrong(server->address());
+  for (const char* method : {"GET", "PUT", "DELETE"}) {
+    HttpConnection body(server->address());
+    body.Send(method, "/", "hello");
+    EXPECT_THAT(body.ReadAll(), StartsWith("HTTP/1.1 413")) << method;
+  }
+  HttpConnection wrong(server->address());
   wrong.Send("hello\r\n\r\n");
   EXPECT_THAT(wrong.ReadAll(), StartsWith("HTTP/1.1 400"));
 }
 
+TEST(HttpServerTest, PostAndPatchHaveABodyUpToItsLimit) {
+  const auto server = Serve(
+      [](const HttpRequest& request) {
+        return HttpAnswer{
+            .response = {.body = fmt::format("{} {} of {} if {}", request.method, request.body,
+                                             request.content_type, request.if_match)}};
+      },
+      {.body_limit = 10});
+  HttpConnection connection(server->address());
+  for (const char* method : {"POST", "PATCH"}) {
+    connection.Send(method, "/", "0123456789", "Content-Type: a/b\r\nIf-Match: \"7\"\r\n");
+    EXPECT_THAT(connection.ReadAnswer(),
+                testing::EndsWith(fmt::format("{} 0123456789 of a/b if \"7\"", method)));
+  }
+  connection.Send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  connection.Send("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+  EXPECT_THAT(connection.ReadAnswer(), HasSubstr("POST abcde of "));
+  connection.Send("POST", "/", "0123456789x");
+  EXPECT_THAT(connection.ReadAll(), StartsWith("HTTP/1.1 413"));
+  HttpConnection chunked(server->address());
+  chunked.Send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  chunked.Send("b\r\n0123456789x\r\n0\r\n\r\n");
+  EXPECT_THAT(chunked.ReadAll(), StartsWith("HTTP/1.1 413"));
+}
+
+// Hands the reply to the next request to the test.
+struct Later {
+  HttpHandler Handler() {
+    return [this](const HttpRequest& request) {
+      if (request.path != "/later") return Echo(request);
+      return HttpAnswer{.open_reply = [this](Reply reply) {
+        opened.set_value(std::move(reply));
+        return [this] { gone.set_value(); };
+      }};
+    };
+  }
+  std::promise<Reply> opened;
+  std::promise<void> gone;
+};
+
+// Other connections are answered meanwhile, although there is only one thread.
+TEST(HttpServerTest, AReplyMayComeLater) {
+  Later later;
+  const auto server = Serve(later.Handler(), {.thread_count = 1});
+  HttpConnection connection(server->address());
+  connection.Get("/later");
+  const Reply reply = later.opened.get_future().get();
+  connection.Get("/pipelined");
+  HttpConnection other(server->address());
+  other.Get("/other");
+  EXPECT_THAT(other.ReadAnswer(), HasSubstr("GET /other"));
+  reply({.body = "at last"});
+  EXPECT_THAT(connection.ReadAnswer(), testing::EndsWith("at last"));
+  EXPECT_THAT(connection.ReadAnswer(), HasSubstr("GET /pipelined"));
+  reply({.body = "twice"});  // changes nothing
+  connection.Get("/still");
+  EXPECT_THAT(connection.ReadAnswer(), HasSubstr("GET /still"));
+}
+
+TEST(HttpServerTest, AReplyToNobodyIsDropped) {
+  Later later;
+  Reply reply;
+  {
+    const auto server = Serve(later.Handler());
+    {
+      HttpConnection connection(server->address());
+      connection.Get("/later");
+      reply = later.opened.get_future().get();
+    }
+    later.gone.get_future().get();
+    reply({.body = "to nobody"});
+  }
+  reply({.body = "after the server"});
+}
+
+TEST(HttpServerTest, ShutdownTellsWhoeverWorksOnAReply) {
+  Later later;
+  const auto server = Serve(later.Handler());
+  HttpConnection connection(server->address());
+  connection.Get("/later");
+  const Reply reply = later.opened.get_future().get();
+  server->Shutdown();
+  later.gone.get_future().get();
+  reply({.body = "too late"});
+  EXPECT_EQ(connection.ReadAll(), "");
+}
+
 TEST(HttpServerTest, ASilentConnectionIsClosed) {
   const auto server = Serve(Echo, {.idle = std::chrono::milliseconds(50)});
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Send("GET / HT");
   EXPECT_EQ(connection.ReadAll(), "");
 }
 
 TEST(HttpServerTest, TooManyConnectionsAreClosedAtOnce) {
   const auto server = Serve(Echo, {.connection_limit = 1});
-  Connection first(server->address());
+  HttpConnection first(server->address());
   first.Get("/");
   first.ReadAnswer();
-  Connection second(server->address());
+  HttpConnection second(server->address());
   EXPECT_EQ(second.ReadAll(), "");
   first.Get("/still");
   EXPECT_THAT(first.ReadAnswer(), HasSubstr("GET /still"));
@@ -182,7 +216,7 @@ struct Stream {
 TEST(HttpServerTest, EventsComeAsTheyAreWritten) {
   Stream stream;
   const auto server = Serve(stream.Handler());
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Get("/");
   const auto writer = stream.opened.get_future().get();
   EXPECT_THAT(connection.ReadTo("\r\n\r\n"), HasSubstr("Content-Type: text/event-stream"));
@@ -199,7 +233,7 @@ TEST(HttpServerTest, EventsComeAsTheyAreWritten) {
 TEST(HttpServerTest, AQuietStreamBeats) {
   Stream stream;
   const auto server = Serve(stream.Handler(), {.heartbeat = std::chrono::milliseconds(20)});
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Get("/");
   connection.ReadTo("\r\n\r\n");
   EXPECT_EQ(connection.ReadTo("\n\n"), ": \n\n");
@@ -210,7 +244,7 @@ TEST(HttpServerTest, TheWriterLearnsThatItsReaderHasGone) {
   Stream stream;
   const auto server = Serve(stream.Handler());
   {
-    Connection connection(server->address());
+    HttpConnection connection(server->address());
     connection.Get("/");
     stream.opened.get_future().get();
   }
@@ -220,7 +254,7 @@ TEST(HttpServerTest, TheWriterLearnsThatItsReaderHasGone) {
 TEST(HttpServerTest, AReaderThatFallsBehindIsCutOff) {
   Stream stream;
   const auto server = Serve(stream.Handler(), {.event_limit = 2});
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Get("/");
   const auto writer = stream.opened.get_future().get();
   connection.ReadTo("\r\n\r\n");
@@ -234,7 +268,7 @@ TEST(HttpServerTest, AReaderThatFallsBehindIsCutOff) {
 TEST(HttpServerTest, ShutdownEndsStreamsAndTellsTheirWriters) {
   Stream stream;
   const auto server = Serve(stream.Handler());
-  Connection connection(server->address());
+  HttpConnection connection(server->address());
   connection.Get("/");
   stream.opened.get_future().get();
   server->Shutdown();

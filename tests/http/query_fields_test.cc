@@ -25,6 +25,20 @@ TEST(QueryFieldsTest, NamesSetFieldsAndDotsLeadIntoMessages) {
   EXPECT_EQ(watch.after_revision(), 9007199254740993);
 }
 
+TEST(QueryFieldsTest, EntriesOfMapsAreNamedByTheirKeys) {
+  v1::ListStudiesRequest request;
+  EXPECT_THAT(FillFromQuery({{"filter.labels.team", "vision"}, {"filter.labels.a.b", ""}}, request),
+              IsEmpty());
+  EXPECT_EQ(request.filter().labels().size(), 2U);
+  EXPECT_EQ(request.filter().labels().at("team"), "vision");
+  EXPECT_EQ(request.filter().labels().at("a.b"), "");
+  EXPECT_THAT(
+      FillFromQuery({{"filter.labels", "x"}, {"filter.labels.k", "1"}, {"filter.labels.k", "2"}},
+                    request),
+      ElementsAre(Field(&FieldViolation::field, "filter.labels"),
+                  FieldViolation{"filter.labels.k", "stated twice"}));
+}
+
 TEST(QueryFieldsTest, EveryMistakeIsNamed) {
   v1::ListStudiesRequest request;
   const auto violations = FillFromQuery({{"pagesize", "7"},
@@ -38,7 +52,8 @@ TEST(QueryFieldsTest, EveryMistakeIsNamed) {
       ElementsAre(
           FieldViolation{"pagesize",
                          "unknown; known: page_size, page_token, filter.state, filter.outcome, "
-                         "filter.text, filter.chip, filter.created_from, filter.created_before"},
+                         "filter.text, filter.chip, filter.labels.KEY, filter.created_from, "
+                         "filter.created_before"},
           FieldViolation{"page_size", "'many'; must be a whole number"},
           Field(&FieldViolation::description, HasSubstr("unknown; known: page_size")),
           FieldViolation{"filter.state", "stated twice"}));

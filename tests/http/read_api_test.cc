@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +21,9 @@
 #include "server/convert/catalog_wire.h"
 #include "server/engine/followers.h"
 #include "server/engine/history_queries.h"
+#include "server/http/ask_api.h"
 #include "server/http/dashboard.h"
+#include "server/http/write_api.h"
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
@@ -97,6 +102,10 @@ TEST_F(ReadApiTest, ListsHaveFiltersAndPages) {
   EXPECT_THAT(Ids("filter.text=LLAMA"), ElementsAre("b", "a"));
   EXPECT_THAT(Ids("filter.text=h100&filter.state=queued"), ElementsAre("c", "b"));
   EXPECT_THAT(Ids("filter.text=%25"), IsEmpty());
+  ASSERT_TRUE(recorder_.EditStudy({.study_id = "b", .labels = {{"team", "vision"}}}).ok());
+  EXPECT_THAT(Ids("filter.labels.team=vision"), ElementsAre("b"));
+  EXPECT_THAT(Ids("filter.labels.team=speech"), IsEmpty());
+  EXPECT_THAT(Ids("filter.created_from=1970-01-01T00:00:00.002Z"), ElementsAre("c", "b"));
 
   EXPECT_THAT(Ids("page_size=1&filter.text=llama"), ElementsAre("b"));
   const std::string token = token_;
@@ -139,7 +148,33 @@ TEST_F(ReadApiTest, EveryAddressAnswersWithItsMessage) {
   EXPECT_EQ(Get("/v1/chips/none").status, 404);
   EXPECT_EQ(Get("/v1/measurements/none").status, 404);
   EXPECT_EQ(Get("/v1/calibrations/none").status, 404);
-  EXPECT_EQ(ReadAddresses().size(), 15U);  // those above, and that of events
+  EXPECT_THAT(Get("/v1/studies/a/paretoTrials").body, HasSubstr(R"({"trials": [])"));
+  for (const char* absent : {"/v1/studies/a/plans/1", "/v1/studies/a/trials/1",
+                             "/v1/studies/a/trials/1/logs", "/v1/studies/none/paretoTrials"}) {
+    EXPECT_EQ(Get(absent).status, 404) << absent;
+  }
+  EXPECT_EQ(Get("/v1/studies/a/plans/first").status, 400);
+  EXPECT_EQ(Get("/v1/studies/a/trials/0").status, 400);
+  EXPECT_EQ(ReadAddresses().size(), 20U);  // those above, of events, and of the description
+}
+
+TEST_F(ReadApiTest, TheDescriptionHasEveryAddressAndNoOther) {
+  const HttpResponse served = Get("/v1/openapi.json");
+  EXPECT_EQ(served.content_type, "application/json");
+  const nlohmann::json described = nlohmann::json::parse(served.body);
+  EXPECT_EQ(described["openapi"], "3.1.0");
+  std::vector<std::string> calls;
+  for (const auto& [address, methods] : described["paths"].items()) {
+    for (const auto& [method, operation] : methods.items()) {
+      std::string upper = method;
+      std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+      calls.push_back(upper + " " + address);
+    }
+  }
+  std::vector<std::string> known = AskAddresses();
+  for (const std::string& call : WriteAddresses()) known.push_back(call);
+  for (const std::string& address : ReadAddresses()) known.push_back("GET " + address);
+  EXPECT_THAT(calls, testing::UnorderedElementsAreArray(known));
 }
 
 // "a" has two events: 1 queued, 2 failed; "b" has one.
@@ -221,6 +256,7 @@ TEST_F(ReadApiTest, TheDashboardGuardsEveryAnswer) {
   EXPECT_EQ(ask({.path = "/v1/studies"}).status, 200);
   const HttpResponse refused = ask({.method = "DELETE", .path = "/v1/studies/a"});
   EXPECT_EQ(refused.status, 405);
+  EXPECT_THAT(refused.body, HasSubstr("READ_ONLY"));
   EXPECT_EQ(has(refused, "Allow"), "GET, HEAD");
   EXPECT_EQ(ask({.path = "/v1/studies", .host = "evil.example"}).status, 403);
   EXPECT_EQ(ask({.path = "/v1/studies", .origin = "http://evil.example"}).status, 403);

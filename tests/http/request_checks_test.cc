@@ -43,12 +43,12 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, RequestChecksTest, testing::ValuesIn(kCases),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST(RequestMethodTest, NothingIsChangedOverHttp) {
-  EXPECT_TRUE(CheckMethod({.method = "GET"}).ok());
-  EXPECT_TRUE(CheckMethod({.method = "HEAD"}).ok());
-  for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "get"}) {
-    EXPECT_EQ(Reason(CheckMethod({.method = method})), "READ_ONLY") << method;
-  }
+TEST(RequestMethodTest, AReadOnlyServerSaysHowToChangeThat) {
+  const absl::Status status = ReadOnly({.method = "PATCH"});
+  EXPECT_EQ(Reason(status), "READ_ONLY");
+  EXPECT_EQ(status.message(),
+            "method PATCH: nothing can be changed here over HTTP; meshwrightd --http-writes lets "
+            "studies be changed");
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

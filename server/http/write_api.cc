@@ -1,0 +1,111 @@
+#include "server/http/write_api.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "meshwright/v1/service.pb.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
+#include "server/http/addresses.h"
+#include "server/http/http_status.h"
+#include "server/http/json_body.h"
+#include "server/http/request_checks.h"
+#include "server/http/url.h"
+#include "server/rpc/calls/answer.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kPreconditionFailed = 412;
+
+using Change = absl::StatusOr<std::string> (*)(const WriteFace&, const HttpRequest&,
+                                               const NamedValues&);
+
+// Takes the etag from If-Match, which is a text in quotes; * is any etag.
+absl::Status TakeIfMatch(const HttpRequest& http, v1::UpdateStudyRequest& request) {
+  std::string_view tag = http.if_match;
+  if (tag.empty() || tag == "*") return absl::OkStatus();
+  if (tag.size() >= 2 && tag.starts_with('"') && tag.ends_with('"')) {
+    tag = tag.substr(1, tag.size() - 2);
+  }
+  if (request.has_etag() && request.etag() != tag) {
+    return InvalidFields(
+        {{.field = "etag",
+          .description =
+              fmt::format("'{}'; must be '{}' as in If-Match, or absent", request.etag(), tag)}});
+  }
+  request.set_etag(std::string(tag));
+  return absl::OkStatus();
+}
+
+// The other requests have no etag.
+template <typename Request>
+absl::Status TakeIfMatch(const HttpRequest& /*http*/, Request& /*request*/) {
+  return absl::OkStatus();
+}
+
+template <typename Request, auto change>
+absl::StatusOr<std::string> Call(const WriteFace& writes, const HttpRequest& http,
+                                 const NamedValues& fields) {
+  Request request;
+  RETURN_IF_ERROR(ReadJsonBody(http, fields, request));
+  RETURN_IF_ERROR(TakeIfMatch(http, request));
+  std::string body;
+  const absl::Status status =
+      RunCall(Request::descriptor()->name(), request, [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(const auto response, (writes.*change)(request));
+        body = PrintJson(response, {}) + "\n";
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  return body;
+}
+
+struct WriteRoute {
+  std::string_view method;
+  std::string_view address;
+  Change change;
+};
+
+constexpr WriteRoute kWriteRoutes[] = {
+    {"POST", "/v1/studies", Call<v1::CreateStudyRequest, &WriteFace::create_study>},
+    {"PATCH", "/v1/studies/{study_id}", Call<v1::UpdateStudyRequest, &WriteFace::update_study>},
+    {"POST", "/v1/studies/{study_id}:cancel",
+     Call<v1::CancelStudyRequest, &WriteFace::cancel_study>},
+};
+
+HttpResponse WriteResponse(const absl::StatusOr<std::string>& body, const HttpRequest& request) {
+  if (body.ok()) return {.content_type = "application/json", .body = *body};
+  HttpResponse response = ErrorResponse(body.status());
+  if (absl::IsAborted(body.status()) && !request.if_match.empty()) {
+    response.status = kPreconditionFailed;
+  }
+  return response;
+}
+
+}  // namespace
+
+std::optional<HttpResponse> AnswerWrite(const ReadFace& face, const HttpRequest& request) {
+  const auto path = DecodePath(request.path);
+  if (!path.has_value()) return std::nullopt;
+  for (const WriteRoute& route : kWriteRoutes) {
+    if (route.method != request.method) continue;
+    const auto fields = MatchAddress(route.address, *path);
+    if (!fields.has_value()) continue;
+    if (!face.writes.has_value()) return ErrorResponse(ReadOnly(request));
+    return WriteResponse(route.change(*face.writes, request, *fields), request);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> WriteAddresses() {
+  std::vector<std::string> addresses;
+  for (const WriteRoute& route : kWriteRoutes) {
+    addresses.push_back(fmt::format("{} {}", route.method, route.address));
+  }
+  return addresses;
+}
+
+}  // namespace meshwright

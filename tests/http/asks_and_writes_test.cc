@@ -1,0 +1,312 @@
+// Questions and changes over a socket, on a real engine with its store in a file.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "meshwright/v1/catalog.pb.h"
+#include "meshwright/v1/service.pb.h"
+#include "proto/json/json.h"
+#include "recorder/recorder.h"
+#include "search_space/base/status.h"
+#include "server/convert/catalog_wire.h"
+#include "server/convert/convert.h"
+#include "server/convert/study_wire.h"
+#include "server/engine/engine.h"
+#include "server/http/ask_api.h"
+#include "server/http/dashboard.h"
+#include "server/http/http_message.h"
+#include "server/http/http_server.h"
+#include "server/http/read_face.h"
+#include "server/tuner/question/knowledge.h"
+#include "tests/files/temporary_folder.h"
+#include "tests/http/connection.h"
+#include "tests/rpc/questions.h"
+
+namespace meshwright {
+namespace MESHWRIGHT_TEST_FILE {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+const Knowledge& KnownChips() {
+  static const Knowledge knowledge = *LoadKnowledge("");
+  return knowledge;
+}
+
+struct Answer {
+  int status = 0;
+  std::string header = {};
+  std::string body = {};
+};
+
+// A server of a store in a file. Studies are created and stay queued: none is run.
+class HttpFace {
+ public:
+  explicit HttpFace(bool allows_writes) {
+    auto recorder = Recorder::Open({.path = folder_.File("history.db")});
+    EXPECT_TRUE(recorder.ok()) << recorder.status();
+    EngineHooks hooks;
+    hooks.run = [this](const ResolvedStudy&, const Knowledge&,
+                       const StudyControl& control) -> absl::StatusOr<StudyAnswer> {
+      std::promise<void> cancelled;
+      const std::stop_callback wait(control.cancel, [&cancelled] { cancelled.set_value(); });
+      cancelled.get_future().get();
+      return absl::CancelledError("cancelled");
+    };
+    engine_ = *Engine::Start(*std::move(recorder), KnownChips(), ProtobufCodec(KnownChips()),
+                             std::move(hooks));
+    std::optional<WriteFace> writes;
+    if (allows_writes) {
+      writes = WriteFace{.create_study =
+                             [this](const v1::CreateStudyRequest& request) {
+                               return CreateStudy(request, KnownChips(), *engine_);
+                             },
+                         .cancel_study =
+                             [this](const v1::CancelStudyRequest& request) {
+                               return CancelStudy(request, *engine_);
+                             },
+                         .update_study =
+                             [this](const v1::UpdateStudyRequest& request) {
+                               return UpdateStudy(request, engine_->store());
+                             }};
+    }
+    face_.reset(new ReadFace{
+        .knowledge = KnownChips(),
+        .history = engine_->queries(),
+        .feed = {},
+        .server_info = [] { return ServerInfo(KnownChips(), 7); },
+        .learnt = [this](std::optional<std::int64_t> up_to) { return engine_->History(up_to); },
+        .writes = std::move(writes)});
+    server_ = *HttpServer::Start({.listen = "127.0.0.1:0"}, DashboardHandler(*face_));
+    connection_ = std::make_unique<HttpConnection>(server_->address());
+  }
+
+  Answer Ask(const std::string& method, const std::string& target, const std::string& body = "",
+             const std::string& fields = "Content-Type: application/json\r\n") {
+    connection_->Send(method, target, body, fields);
+    const std::string answer = connection_->ReadAnswer();
+    const std::size_t end = answer.find("\r\n\r\n");
+    return {.status = std::stoi(answer.substr(9, 3)),
+            .header = answer.substr(0, end),
+            .body = answer.substr(end + 4)};
+  }
+  Answer Get(const std::string& target) { return Ask("GET", target, "", ""); }
+  [[nodiscard]] const ReadFace& face() const { return *face_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<ReadFace> face_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<HttpConnection> connection_;
+};
+
+template <typename Message>
+Message Parsed(const Answer& answer) {
+  Message message;
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_THAT(ParseJson(answer.body, "", message), IsEmpty());
+  return message;
+}
+
+std::string Json(const google::protobuf::Message& message) { return PrintJson(message, {}); }
+
+std::string RecommendBody(const v1::TuneRequest& question) {
+  v1::RecommendRequest request;
+  *request.mutable_question() = question;
+  return Json(request);
+}
+
+TEST(HttpAsksTest, AReadOnlyServerAnswersQuestionsAndKeepsNothing) {
+  HttpFace http(false);
+  const auto answer = Parsed<v1::RecommendResponse>(
+      http.Ask("POST", "/v1/plans:recommend", RecommendBody(SmallQuestion())));
+  EXPECT_EQ(answer.study_id(), "");
+  ASSERT_EQ(answer.result().plans_size(), 5);
+
+  v1::ComparePlansRequest pair;
+  *pair.mutable_question() = SmallQuestion();
+  *pair.mutable_first_plan() = answer.result().plans(0).plan();
+  *pair.mutable_second_plan() = answer.result().plans(1).plan();
+  const auto compared =
+      Parsed<v1::ComparePlansResponse>(http.Ask("POST", "/v1/plans:compare", Json(pair)));
+  EXPECT_EQ(compared.comparison().first().step_time_seconds(),
+            answer.result().plans(0).estimate().step_time_seconds());
+  EXPECT_TRUE(compared.comparison().has_step_time_ratio_low());
+
+  v1::EvaluatePlansRequest cases;
+  v1::EvaluateCase& one = *cases.add_cases();
+  *one.mutable_model() = pair.question().model();
+  *one.mutable_workload() = pair.question().workload();
+  *one.mutable_cluster() = pair.question().cluster();
+  *one.mutable_plan() = pair.first_plan();
+  const auto evaluated =
+      Parsed<v1::EvaluatePlansResponse>(http.Ask("POST", "/v1/plans:evaluate", Json(cases)));
+  EXPECT_EQ(evaluated.answers(0).estimate().step_time_seconds(),
+            compared.comparison().first().step_time_seconds());
+
+  EXPECT_THAT(http.Get("/v1/studies").body, HasSubstr(R"("studies": [])"));
+  EXPECT_THAT(http.Get("/v1/server").body, HasSubstr(R"("allows_http_writes": false)"));
+}
+
+TEST(HttpAsksTest, MistakesAreNamedAndGuarded) {
+  HttpFace http(false);
+  v1::TuneRequest question = SmallQuestion();
+  question.mutable_model()->set_layer_count(0);
+  const Answer bad = http.Ask("POST", "/v1/plans:recommend", RecommendBody(question));
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_THAT(bad.body, HasSubstr(R"("field": "model.layer_count")"));
+  // The fields that guard every answer are also on one that comes later.
+  EXPECT_THAT(bad.header, HasSubstr("Content-Security-Policy: default-src 'none'"));
+  EXPECT_THAT(http.Ask("POST", "/v1/plans:recommend", R"({"qestion": {}})").body,
+              HasSubstr("qestion"));
+  EXPECT_THAT(http.Ask("POST", "/v1/plans:recommend", "").body, HasSubstr("INVALID_FIELDS"));
+
+  question = SmallQuestion();
+  question.mutable_cluster()->mutable_pools(0)->set_devices_per_node(1);
+  question.mutable_workload()->set_sequence_length(1'000'000);
+  const Answer infeasible = http.Ask("POST", "/v1/plans:recommend", RecommendBody(question));
+  EXPECT_EQ(infeasible.status, 400);
+  EXPECT_THAT(infeasible.body, HasSubstr(R"("reason": "NO_FEASIBLE_PLAN")"));
+  EXPECT_THAT(infeasible.body, HasSubstr(R"(, "infeasible": {"binding_memory_kind": )"));
+}
+
+// A page of another site can send these bodies without asking first, but not as JSON.
+TEST(HttpAsksTest, OnlyJsonIsTaken) {
+  HttpFace http(true);
+  const std::string body = RecommendBody(SmallQuestion());
+  for (const char* type :
+       {"", "Content-Type: text/plain\r\n", "Content-Type: application/x-www-form-urlencoded\r\n",
+        "Content-Type: application/jsonp\r\n"}) {
+    const Answer refused = http.Ask("POST", "/v1/plans:recommend", body, type);
+    EXPECT_EQ(refused.status, 415) << type;
+    EXPECT_THAT(refused.body, HasSubstr("UNSUPPORTED_MEDIA_TYPE"));
+    EXPECT_EQ(http.Ask("POST", "/v1/studies", body, type).status, 415) << type;
+  }
+  const Answer taken = http.Ask("POST", "/v1/plans:recommend", body,
+                                "Content-Type: Application/JSON ; charset=utf-8\r\n");
+  EXPECT_EQ(taken.status, 200);
+  const Answer foreign =
+      http.Ask("POST", "/v1/studies", body,
+               "Content-Type: application/json\r\nOrigin: http://evil.example\r\n");
+  EXPECT_EQ(foreign.status, 403);
+  EXPECT_THAT(foreign.body, HasSubstr("FOREIGN_ORIGIN"));
+}
+
+// One question is worked on and eight wait, so that one of ten is refused at once. The others end
+// when their readers go away.
+TEST(HttpAsksTest, FewQuestionsWait) {
+  HttpFace http(false);
+  v1::TuneRequest big = BigQuestion();
+  big.set_strategy("random");
+  big.set_evaluation_limit(1'000'000'000);
+  const HttpRequest request = {.method = "POST",
+                               .path = "/v1/plans:recommend",
+                               .content_type = "application/json",
+                               .body = RecommendBody(big)};
+  AskApi asks(http.face());
+  std::vector<HttpResponse> refused;
+  std::vector<std::function<void()>> gone;
+  for (int i = 0; i < 10; ++i) {
+    const auto answer = asks.Answer(request);
+    ASSERT_TRUE(answer.has_value());
+    // Later replies come from the thread that works on the questions.
+    auto leave =
+        answer->open_reply([&refused, is_here = std::this_thread::get_id()](HttpResponse response) {
+          if (std::this_thread::get_id() == is_here) refused.push_back(std::move(response));
+        });
+    if (leave) gone.push_back(std::move(leave));
+  }
+  for (const auto& leave : gone) leave();
+  ASSERT_GE(refused.size(), 1U);
+  EXPECT_EQ(refused[0].status, 429);
+  EXPECT_THAT(refused[0].body, HasSubstr("SERVER_BUSY"));
+}
+
+std::string CreateBody(const std::string& id) {
+  v1::CreateStudyRequest request;
+  request.set_study_id(id);
+  *request.mutable_question() = SmallQuestion();
+  return Json(request);
+}
+
+TEST(HttpWritesTest, StudiesAreCreatedEditedAndCancelled) {
+  HttpFace http(true);
+  EXPECT_THAT(http.Get("/v1/server").body, HasSubstr(R"("allows_http_writes": true)"));
+  const auto created =
+      Parsed<v1::CreateStudyResponse>(http.Ask("POST", "/v1/studies", CreateBody("mine")));
+  EXPECT_EQ(created.study().id(), "mine");
+  EXPECT_EQ(http.Ask("POST", "/v1/studies", CreateBody("mine")).status, 409);
+
+  const std::string etag = created.study().etag();
+  const auto named = Parsed<v1::UpdateStudyResponse>(
+      http.Ask("PATCH", "/v1/studies/mine", R"({"display_name": "ours", "labels": {"team": "x"}})",
+               fmt::format("Content-Type: application/json\r\nIf-Match: \"{}\"\r\n", etag)));
+  EXPECT_EQ(named.study().display_name(), "ours");
+  EXPECT_EQ(named.study().labels().at("team"), "x");
+  EXPECT_NE(named.study().etag(), etag);
+
+  const auto cancelled =
+      Parsed<v1::CancelStudyResponse>(http.Ask("POST", "/v1/studies/mine:cancel", "{}"));
+  EXPECT_THAT(cancelled.study().state(), testing::AnyOf("cancelling", "cancelled"));
+  EXPECT_EQ(http.Ask("POST", "/v1/studies/none:cancel", "{}").status, 404);
+}
+
+TEST(HttpWritesTest, AStaleEtagChangesNothing) {
+  HttpFace http(true);
+  const auto created =
+      Parsed<v1::CreateStudyResponse>(http.Ask("POST", "/v1/studies", CreateBody("mine")));
+  const std::string etag = created.study().etag();
+  EXPECT_EQ(http.Ask("PATCH", "/v1/studies/mine", R"({"note": "first"})").status, 200);
+  const auto with_tag = [&](const std::string& tag, const std::string& body) {
+    return http.Ask("PATCH", "/v1/studies/mine", body,
+                    fmt::format("Content-Type: application/json\r\nIf-Match: {}\r\n", tag));
+  };
+  const Answer stale = with_tag(fmt::format("\"{}\"", etag), R"({"note": "second"})");
+  EXPECT_EQ(stale.status, 412);
+  EXPECT_THAT(stale.body, HasSubstr("STALE_STUDY"));
+  const std::string with_field = fmt::format(R"({{"note": "second", "etag": "{}"}})", etag);
+  EXPECT_EQ(http.Ask("PATCH", "/v1/studies/mine", with_field).status, 409);
+  EXPECT_EQ(with_tag("\"other\"", with_field).status, 400);  // they contradict each other
+  EXPECT_THAT(http.Get("/v1/studies/mine").body, HasSubstr(R"("note": "first")"));
+  EXPECT_EQ(with_tag("*", R"({"note": "second"})").status, 200);
+  EXPECT_THAT(http.Get("/v1/studies/mine").body, HasSubstr(R"("note": "second")"));
+}
+
+TEST(HttpWritesTest, TheAddressSaysWhichStudy) {
+  HttpFace http(true);
+  const Answer other = http.Ask("PATCH", "/v1/studies/mine", R"({"study_id": "yours"})");
+  EXPECT_EQ(other.status, 400);
+  EXPECT_THAT(other.body, HasSubstr(R"(must be \"mine\" as in the address, or absent)"));
+  EXPECT_EQ(http.Ask("PATCH", "/v1/studies/mine", R"({"study_id": "mine"})").status, 404);
+}
+
+TEST(HttpWritesTest, AReadOnlyServerRefusesEveryChange) {
+  HttpFace http(false);
+  const std::vector<std::pair<std::string, std::string>> changes = {
+      {"POST", "/v1/studies"},     {"PATCH", "/v1/studies/s"},  {"POST", "/v1/studies/s:cancel"},
+      {"DELETE", "/v1/studies/s"}, {"PUT", "/v1/studies/s"},    {"OPTIONS", "/v1/studies"},
+      {"POST", "/v1/nothing"},     {"POST", "/v1/plans:ponder"}};
+  for (const auto& [method, target] : changes) {
+    const Answer refused =
+        http.Ask(method, target, method.starts_with('P') && method != "PUT" ? CreateBody("s") : "");
+    EXPECT_EQ(refused.status, 405) << method << target;
+    EXPECT_THAT(refused.body, HasSubstr("READ_ONLY"));
+    EXPECT_THAT(refused.header, HasSubstr("Allow: GET, HEAD"));
+  }
+  EXPECT_THAT(http.Get("/v1/studies").body, HasSubstr(R"("studies": [])"));
+}
+
+}  // namespace MESHWRIGHT_TEST_FILE
+}  // namespace meshwright
