@@ -21,7 +21,7 @@ namespace meshwright {
 // Returns the measurements to learn from as of one moment: now, or up to a sequence number.
 using OpenHistory = std::function<absl::StatusOr<HistorySource>(std::optional<std::int64_t>)>;
 
-// What a question is answered from, beside the question itself.
+// The sources that a question is answered from, beside the question itself.
 struct QuestionContext {
   const Knowledge& knowledge;
   OpenHistory history = {};

@@ -42,7 +42,7 @@ using beast::error_code;
 
 class Session;
 
-// Whether a request may have a body.
+// Returns true if a request may have a body.
 bool TakesBody(http::verb method) {
   return method == http::verb::post || method == http::verb::patch;
 }

@@ -28,7 +28,8 @@ std::optional<Number> ReadNumber(std::string_view text) {
   return number;
 }
 
-// Whether the field is a map of texts, whose entries are named by their keys: "filter.labels.team".
+// Returns true if the field is a map of texts, whose entries are named by their keys:
+// "filter.labels.team".
 bool IsTextMap(const FieldDescriptor& field) {
   if (!field.is_map()) return false;
   const Descriptor& entry = *field.message_type();
@@ -88,7 +89,7 @@ std::string Set(Message& message, const FieldDescriptor& field, const std::strin
   return "cannot be stated in an address";
 }
 
-// What a name means: a field of a message or, with a key, an entry of a map.
+// The meaning of a name: a field of a message or, with a key, an entry of a map.
 struct Named {
   Message* owner = nullptr;
   const FieldDescriptor* field = nullptr;  // null: there is no such field

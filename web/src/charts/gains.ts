@@ -1,4 +1,4 @@
-// What each study has gained, in the order of the studies.
+// The gain of each study, in the order of the studies.
 import type { Gain } from '../parts/gains';
 import type { Text } from '../text/text';
 import { tooltipOf, valueAxis } from './axes';

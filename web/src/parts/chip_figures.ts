@@ -1,4 +1,4 @@
-// What is known about a chip: whether plans can be made with it, and what its figures rest on.
+// The facts that are known about a chip: whether plans can be made with it, and what its figures rest on.
 import type { Chip, Figure } from '../api/wire';
 import type { ErrorSummary } from './run_errors';
 

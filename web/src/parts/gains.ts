@@ -1,4 +1,4 @@
-// What tuning has gained: the best measured plan of each study against the study's baseline.
+// The gain from tuning: the best measured plan of each study against the study's baseline.
 import { api } from '../api/client';
 import { newestMeasurements } from '../api/measurements';
 import type { Measurement, RankedPlan, Study } from '../api/wire';

@@ -1,4 +1,4 @@
-// Whether predictions can be trusted: what was predicted for the runs that were measured later.
+// This page shows how far predictions can be trusted: predictions for runs that were measured later.
 import { useMemo } from 'preact/hooks';
 import { newestMeasurements, type MeasurementSet } from '../api/measurements';
 import { useRead } from '../api/use_read';
