@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the layout of the C++ and .proto files, the style of the C++ ones, and the messages of commits.
 #
-#   scripts/lint.sh format           clang-format over every tracked file; `format --fix` rewrites them
+#   scripts/lint.sh format           clang-format over every tracked file (`format --fix` rewrites them), and
+#                                    the first words of comments
 #   scripts/lint.sh tidy [FILE...]   clang-tidy over the given files, else over the changed ones
 #   scripts/lint.sh commits [RANGE]  messages of the commits in RANGE, else of those not yet upstream
 #
@@ -60,6 +61,17 @@ format() {
   local mode=(--dry-run --Werror)
   [[ ${1-} != --fix ]] || mode=(-i)
   tracked '*.h' '*.cc' '*.proto' | xargs -r -d '\n' clang-format "${mode[@]}"
+  full_sentences
+}
+
+# Comments begin with a whole sentence, so none begins with one of these words.
+full_sentences() {
+  local found
+  found=$(tracked '*.h' '*.cc' '*.proto' '*.ts' '*.tsx' '*.py' '*.sh' 'CMakeLists.txt' '*.cmake' |
+    xargs -r -d '\n' grep -nE '^ *(//|#|--) (What|Of|Whether) ') || true
+  [[ -n $found ]] || return 0
+  printf '%s: a comment is a whole sentence; this one begins with half of one\n' "$found" >&2
+  return 1
 }
 
 # tidy_one BUILD FILE: silent when all is well, which clang-tidy itself is not.

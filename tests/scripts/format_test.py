@@ -48,6 +48,18 @@ class FormatTest(unittest.TestCase):
                        cwd=self.folder, check=True)
         self.check_each_file()
 
+    def test_comments_are_whole_sentences(self):
+        for name, text in (("a.cc", "// What it does.\nint x;\n"), ("a.py", "    # Whether it is.\n"),
+                           ("a.ts", "// Of all of them.\n")):
+            with self.subTest(name):
+                (self.folder / name).write_text(text)
+                done = self.format()
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f"{name}:1:", done.stderr)
+                (self.folder / name).write_text(text.replace("What it does", "Returns what it does")
+                                                .replace("Whether it", "It").replace("Of all", "All"))
+                self.assertEqual(self.format().returncode, 0)
+
     def test_files_of_an_archive(self):
         self.check_each_file()
 
