@@ -254,7 +254,7 @@ std::string MemoryTable(const v1::Estimate& estimate) {
 std::string WinnerBreakdown(const v1::Estimate& estimate, const ReportNotes& notes) {
   return Heading("Where the step of plan 1 goes", notes) +
          BreakdownTable(estimate.breakdown_seconds(), SecondsText) +
-         Heading("What fills its busiest device", notes) + MemoryTable(estimate) +
+         Heading("Memory of its busiest device", notes) + MemoryTable(estimate) +
          Item(fmt::format("peak {} GiB, in use {} GiB of {} GiB; fits with probability {}; {}, {}",
                           GibText(estimate.peak_memory_bytes()),
                           GibText(estimate.reserved_memory_bytes()),

@@ -83,7 +83,7 @@ class TuneTest(Folder):
             self.assertEqual(again[key], winner["estimate"][key], key)
 
     def test_table_has_all_parts(self):
-        details = ("Pruned", "Where the step of plan 1 goes", "What fills its busiest device",
+        details = ("Pruned", "Where the step of plan 1 goes", "Memory of its busiest device",
                    "Defaults that were applied")
         text = self.run_cli("tune", *self.question(), "--top", "2").stdout
         for part in ("tiny on a100x8 (8 devices)", "step time", "tokens/s/device", "MFU",

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
 
-/** What a view has of an answer: none yet, the answer, or an error beside the last answer. */
+/** The state of an answer in a view: none yet, the answer, or an error beside the last answer. */
 export interface Reading<T> {
   data?: T;
   error?: Error;

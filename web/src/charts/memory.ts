@@ -163,7 +163,7 @@ export function stagesSpec(estimate: Estimate, text: Text): ChartSpec {
   };
 }
 
-/** What fills the busiest device of two plans, one below the other. */
+/** The memory of the busiest device of two plans, one below the other. */
 export function memoryPairSpec(alternatives: readonly [Alternative, Alternative], text: Text): ChartSpec {
   const { format, say } = text;
   const rows = alternatives.flatMap(({ name, plan }) =>

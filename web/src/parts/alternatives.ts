@@ -10,7 +10,7 @@ export interface Alternative {
   plan: RankedPlan;
   /** The median of the plan's measured step times; absent if it did not run well. */
   measuredSeconds?: number;
-  /** What was expected before the first of those runs; the estimate knows them by now. */
+  /** The time that was expected before the first of those runs; the estimate knows them by now. */
   expectedSeconds?: number;
 }
 

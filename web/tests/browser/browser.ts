@@ -19,7 +19,7 @@ export function launch(): Promise<Browser> {
 
 export interface Watched {
   page: Page;
-  /** What must not happen; tests expect it to be empty. */
+  /** Things that must not happen; tests expect none. */
   faults: string[];
   close: () => Promise<void>;
 }

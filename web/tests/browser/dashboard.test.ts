@@ -138,9 +138,9 @@ describe('a chart', () => {
     const { page, close } = await open(browser, base);
     await page.goto(base + study('a100x128', '/search'));
     await settle(page);
-    await page.getByRole('button', { name: 'Show “What the rules removed” as a table' }).focus();
+    await page.getByRole('button', { name: 'Show “Plans that each rule removed” as a table' }).focus();
     await page.keyboard.press('Enter');
-    const table = page.getByRole('table', { name: 'What the rules removed' });
+    const table = page.getByRole('table', { name: 'Plans that each rule removed' });
     expect(await table.getByRole('row').first().innerText()).toMatch(/Step\s+Plans\s+Share of all/);
     await expectAccessible(page);
     await close();

@@ -157,7 +157,7 @@ export const en = {
   'difference.slower': '{name} takes {time} longer than {chosen}: {parts}.',
   'difference.faster': '{name} is predicted to take {time} less than {chosen}: {parts}. The reason above says why it is not the one to launch.',
   'difference.equal': '{name} and {chosen} are predicted to take equally long.',
-  'memory.title': 'What fills the busiest device',
+  'memory.title': 'Memory of the busiest device',
   'memory.sentence': '{used} of {capacity} are in use; {free} stay free. It fits with a probability of {probability}.',
   'memory.over': '{used} are needed and the device has {capacity}: {free} are missing. It fits with a probability of {probability}.',
   'memory.kind': 'Kind of memory',
@@ -175,7 +175,7 @@ export const en = {
     one: '{count} stage, with a peak of {most}, against a capacity of {capacity}.',
     other: '{count} stages, with peaks from {least} to {most}, against a capacity of {capacity}.',
   },
-  'funnel.title': 'What the rules removed',
+  'funnel.title': 'Plans that each rule removed',
   'funnel.sentence': {
     one: '{count} of {space} plans was estimated. The rule that removed most: {rule}, {share} of all.',
     other: '{count} of {space} plans were estimated. The rule that removed most: {rule}, {share} of all.',
