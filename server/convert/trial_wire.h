@@ -2,7 +2,8 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
-#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "recorder/trial_records.h"
 #include "server/engine/history_queries.h"
 
 namespace meshwright {

@@ -21,6 +21,7 @@
 #include "server/http/query_fields.h"
 #include "server/http/url.h"
 #include "server/rpc/calls/answer.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {
