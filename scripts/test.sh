@@ -67,7 +67,7 @@ builder=
 begin_build() {
   mkdir -p "build/$1"
   set -m
-  nice scripts/build.sh "$1" >"build/$1/ahead.log" 2>&1 &
+  nice -n 5 scripts/build.sh "$1" >"build/$1/ahead.log" 2>&1 &
   builder=$!
   set +m
 }

@@ -17,6 +17,7 @@
 #include "cli/program/terminal.h"
 #include "search_space/base/status.h"
 #include "server/process/exit_code.h"
+#include "server/process/shell_word.h"
 
 namespace meshwright {
 namespace {
@@ -38,14 +39,12 @@ absl::Status CheckAbsent(const std::string& folder) {
       "{}: there already; nothing was written, name another folder", fmt::join(present, ", ")));
 }
 
-// Returns a path as a shell takes it.
-std::string Quoted(const std::string& path) {
+// Returns a path as a shell takes it, and as a person writes it.
+std::string PathForShell(const std::string& path) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+,:=@";
   if (path.find_first_not_of(kPlain) == std::string::npos) return path;
-  std::string quoted = "'";
-  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+  return ShellWord(path);
 }
 
 int WriteStartingFiles(const std::string& folder, const GlobalFlags& flags) {
@@ -60,7 +59,7 @@ int WriteStartingFiles(const std::string& folder, const GlobalFlags& flags) {
     }
     PrintNote("wrote " + path);
     const std::string_view flag = file.name.substr(0, file.name.find('.'));
-    next += fmt::format(" --{} {}", flag, Quoted(path));
+    next += fmt::format(" --{} {}", flag, PathForShell(path));
   }
   PrintNote("Change them to your model and machines; they are valid as they stand. Then ask:");
   PrintData(next + "\n");

@@ -19,6 +19,7 @@
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "proto/json/json.h"
+#include "recorder/records.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/convert/catalog_wire.h"

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
-#include <thread>
+#include <mutex>
 
 #include "cli/program/answer_head.h"
 #include "cli/program/exit_code.h"
@@ -27,6 +28,14 @@ namespace {
 // Tries to reconnect: a restarting server answers within seconds.
 constexpr int kReconnects = 10;
 constexpr std::chrono::seconds kReconnectPause(1);
+
+// Returns at once when `cancel` asks to stop.
+void WaitToReconnect(const std::stop_token& cancel) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any nothing;
+  nothing.wait_for(lock, cancel, kReconnectPause, [] { return false; });
+}
 
 absl::Status InfeasibleError(const v1::Infeasible& infeasible) {
   std::string message = infeasible.has_nearest()
@@ -123,7 +132,7 @@ absl::Status FollowStudy(Client& client, const std::string& study_id,
     if (!CanResume(status)) return status;
     if (request.after_revision() > seen) attempt = 0;
     if (attempt == kReconnects) return status;
-    std::this_thread::sleep_for(kReconnectPause);
+    WaitToReconnect(cancel);
   }
 }
 

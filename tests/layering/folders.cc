@@ -48,7 +48,10 @@ constexpr FolderRule kFolders[] = {
 
     // One study from question to answer.
     {.path = "server/tuner/question", .may_use = "search_space/ vendor_models estimator/"},
-    {.path = "server/tuner/export", .may_use = "search_space/ estimator/ server/tuner/question"},
+    {.path = "server/tuner/export/text",
+     .may_use = "search_space/base search_space/spec server/tuner/question"},
+    {.path = "server/tuner/export",
+     .may_use = "search_space/ estimator/ server/tuner/question server/tuner/export/text"},
     {.path = "server/tuner/import/text", .may_use = "search_space/base server/tuner/question"},
     {.path = "server/tuner/import",
      .may_use = "search_space/ server/tuner/question server/tuner/export server/tuner/import/text"},

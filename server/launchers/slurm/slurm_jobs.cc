@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "search_space/base/units.h"
+#include "server/process/shell_word.h"
+#include "server/process/spawn.h"
 
 namespace meshwright {
 namespace {
@@ -112,16 +113,6 @@ std::optional<Seconds> ElapsedTime(std::string_view text) {
   return Seconds(seconds);
 }
 
-std::string Quoted(std::string_view word) {
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-int ExitCode(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 // Adds the names of "[1-3,7]" after `prefix`; returns false if it cannot be read.
 bool AddRange(std::string_view prefix, std::string_view range, std::vector<std::string>& names) {
   for (const std::string_view part : Split(range, ',')) {
@@ -189,7 +180,7 @@ JobStatus StatusOf(const SlurmJob& job) {
   status.end = {.kind = row->end};
   status.run_time = job.run_time;
   if (row->end == JobEndKind::kExited && job.wait_status.has_value()) {
-    status.end->exit_code = ExitCode(*job.wait_status);
+    status.end->exit_code = ExitCodeOf(*job.wait_status);
   } else if (job.state == "COMPLETED") {
     status.end->exit_code = 0;
   }
@@ -232,15 +223,15 @@ std::vector<std::string> NodeNames(std::string_view list) {
 std::string SlurmScript(const JobSpec& spec) {
   std::string script = "#!/bin/bash\n";
   for (const auto& [name, value] : spec.environment) {
-    script += fmt::format("export {}={}\n", name, Quoted(value));
+    script += fmt::format("export {}={}\n", name, ShellWord(value));
   }
-  script += fmt::format("export {}={}\n", kAttemptVariable, Quoted(spec.attempt_id));
+  script += fmt::format("export {}={}\n", kAttemptVariable, ShellWord(spec.attempt_id));
   script += "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 12000))\n";
   script +=
       "exec srun --kill-on-bad-exit=1 bash -c 'export RANK=$SLURM_PROCID "
       "LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=$SLURM_LAUNCH_NODE_IPADDR; "
       "exec \"$@\"' bash";
-  for (const std::string& word : spec.command) script += " " + Quoted(word);
+  for (const std::string& word : spec.command) script += " " + ShellWord(word);
   return script + "\n";
 }
 

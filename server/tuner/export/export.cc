@@ -16,7 +16,7 @@
 #include "search_space/spec/plan_fields.h"
 #include "search_space/spec/plan_value.h"
 #include "server/tuner/export/exporters.h"
-#include "server/tuner/export/refusals.h"
+#include "server/tuner/export/text/refusals.h"
 
 namespace meshwright {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "search_space/spec/plan.h"
-#include "server/tuner/export/refusals.h"
+#include "server/tuner/export/text/refusals.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 

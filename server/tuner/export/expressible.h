@@ -7,7 +7,7 @@
 #include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
-#include "server/tuner/export/refusals.h"
+#include "server/tuner/export/text/refusals.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

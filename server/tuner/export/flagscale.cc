@@ -12,13 +12,13 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
-#include "server/tuner/export/command_line.h"
-#include "server/tuner/export/config_text.h"
 #include "server/tuner/export/exporters.h"
 #include "server/tuner/export/expressible.h"
-#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_flags.h"
-#include "server/tuner/export/refusals.h"
+#include "server/tuner/export/text/command_line.h"
+#include "server/tuner/export/text/config_text.h"
+#include "server/tuner/export/text/flag_list.h"
+#include "server/tuner/export/text/refusals.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 
@@ -176,20 +176,10 @@ LaunchConfig ExportFlagScale(const Problem& problem, const ParallelPlan& plan, R
                         plan.recompute.selective_layer_counts.empty() &&
                         CountsDiffer(plan.recompute.layer_counts);
   FlagList flags(refusals);
-  AddMegatronTensorFlags(problem, plan, flags);
-  AddMegatronPipelineFlags(problem, plan, flags);
-  AddMegatronContextFlags(problem, plan, flags);
-  AddMegatronExpertFlags(problem, plan, flags);
-  AddMegatronBatchFlags(problem, plan, flags);
-  AddMegatronShardingFlags(problem, plan, flags);
+  AddMegatronLayoutFlags(problem, plan, flags);
   if (!by_stage) AddMegatronRecomputeFlags(problem, plan, flags);
   AddMegatronOffloadFlags(problem, plan, flags);
-  AddMegatronModelFlags(problem.model, problem.workload, flags);
-  AddMegatronSequenceFlags(problem.workload, flags);
-  AddMegatronPrecisionFlags(problem.workload, flags);
-  AddMegatronOptimizerFlags(problem.workload, flags);
-  AddMegatronAttentionFlags(problem.workload, flags);
-  AddMegatronFusionFlags(problem.workload, flags);
+  AddMegatronJobFlags(problem, flags);
   Json config = {{"system", Json::object()}, {"model", Json::object()}, {"data", Json::object()}};
   for (const Flag& flag : flags.flags()) SetFlag(flag, config);
   if (by_stage) SetRecomputeByStage(problem, plan, config, refusals);

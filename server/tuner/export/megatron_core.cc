@@ -7,10 +7,10 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
-#include "server/tuner/export/command_line.h"
 #include "server/tuner/export/exporters.h"
-#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_flags.h"
+#include "server/tuner/export/text/command_line.h"
+#include "server/tuner/export/text/flag_list.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 
@@ -167,23 +167,31 @@ void AddMegatronBatchFlags(const Problem& problem, const ParallelPlan& plan, Fla
   flags.Add("--global-batch-size", problem.workload.global_batch_size);
 }
 
-LaunchConfig ExportMegatronCore(const Problem& problem, const ParallelPlan& plan,
-                                Refusals& refusals) {
-  FlagList flags(refusals);
+void AddMegatronLayoutFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   AddMegatronTensorFlags(problem, plan, flags);
   AddMegatronPipelineFlags(problem, plan, flags);
   AddMegatronContextFlags(problem, plan, flags);
   AddMegatronExpertFlags(problem, plan, flags);
   AddMegatronBatchFlags(problem, plan, flags);
   AddMegatronShardingFlags(problem, plan, flags);
-  AddMegatronRecomputeFlags(problem, plan, flags);
-  AddMegatronOffloadFlags(problem, plan, flags);
+}
+
+void AddMegatronJobFlags(const Problem& problem, FlagList& flags) {
   AddMegatronModelFlags(problem.model, problem.workload, flags);
   AddMegatronSequenceFlags(problem.workload, flags);
   AddMegatronPrecisionFlags(problem.workload, flags);
   AddMegatronOptimizerFlags(problem.workload, flags);
   AddMegatronAttentionFlags(problem.workload, flags);
   AddMegatronFusionFlags(problem.workload, flags);
+}
+
+LaunchConfig ExportMegatronCore(const Problem& problem, const ParallelPlan& plan,
+                                Refusals& refusals) {
+  FlagList flags(refusals);
+  AddMegatronLayoutFlags(problem, plan, flags);
+  AddMegatronRecomputeFlags(problem, plan, flags);
+  AddMegatronOffloadFlags(problem, plan, flags);
+  AddMegatronJobFlags(problem, flags);
   return {.text = flags.Text(),
           .versions = "0.12 to 0.14",
           .command = MegatronEnvironment(plan) +

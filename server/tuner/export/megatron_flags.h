@@ -7,7 +7,7 @@
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
-#include "server/tuner/export/flag_list.h"
+#include "server/tuner/export/text/flag_list.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
@@ -31,6 +31,11 @@ void AddMegatronPrecisionFlags(const Workload& workload, FlagList& flags);
 void AddMegatronOptimizerFlags(const Workload& workload, FlagList& flags);
 void AddMegatronAttentionFlags(const Workload& workload, FlagList& flags);
 void AddMegatronFusionFlags(const Workload& workload, FlagList& flags);
+
+// Adds the parts from the tensor to the sharding flags: how a plan divides the job.
+void AddMegatronLayoutFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags);
+// Adds the parts from the model to the fusion flags: those of a job that no plan changes.
+void AddMegatronJobFlags(const Problem& problem, FlagList& flags);
 
 // Returns the flags that a run of Megatron-LM needs beside those of the plan, among them those of
 // the model for which a ModelSpec has no fact.

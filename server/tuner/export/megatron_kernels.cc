@@ -2,8 +2,8 @@
 
 #include "search_space/spec/choices.h"
 #include "search_space/spec/workload.h"
-#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_flags.h"
+#include "server/tuner/export/text/flag_list.h"
 
 namespace meshwright {
 namespace {

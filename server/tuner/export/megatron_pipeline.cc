@@ -11,8 +11,8 @@
 #include "search_space/base/all_equal.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
-#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_flags.h"
+#include "server/tuner/export/text/flag_list.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

@@ -9,14 +9,14 @@
 #include "search_space/spec/plan.h"
 #include "search_space/spec/plan_value.h"
 #include "search_space/spec/workload.h"
-#include "server/tuner/export/command_line.h"
-#include "server/tuner/export/config_text.h"
 #include "server/tuner/export/exporters.h"
-#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/export/plan_words.h"
 #include "server/tuner/export/recipe_fields.h"
-#include "server/tuner/export/refusals.h"
+#include "server/tuner/export/text/command_line.h"
+#include "server/tuner/export/text/config_text.h"
+#include "server/tuner/export/text/flag_list.h"
+#include "server/tuner/export/text/refusals.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 
@@ -46,12 +46,7 @@ Json SettingOf(const Flag& flag) {
 // Returns the flags of the plan. The sizes of the model are those of a recipe.
 FlagList PlanFlags(const Problem& problem, const ParallelPlan& plan, Refusals& refusals) {
   FlagList flags(refusals);
-  AddMegatronTensorFlags(problem, plan, flags);
-  AddMegatronPipelineFlags(problem, plan, flags);
-  AddMegatronContextFlags(problem, plan, flags);
-  AddMegatronExpertFlags(problem, plan, flags);
-  AddMegatronBatchFlags(problem, plan, flags);
-  AddMegatronShardingFlags(problem, plan, flags);
+  AddMegatronLayoutFlags(problem, plan, flags);
   AddMegatronRecomputeFlags(problem, plan, flags);
   AddMegatronOffloadFlags(problem, plan, flags);
   flags.Add("--seq-length", problem.workload.sequence_length);

@@ -1,4 +1,4 @@
-#include "server/tuner/export/config_text.h"
+#include "server/tuner/export/text/config_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/tuner/export/command_line.h"
+#include "server/tuner/export/text/command_line.h"
 
 #include <fmt/format.h>
 

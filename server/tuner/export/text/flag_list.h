@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/tuner/export/refusals.h"
+#include "server/tuner/export/text/refusals.h"
 
 namespace meshwright {
 

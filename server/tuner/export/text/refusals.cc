@@ -1,4 +1,4 @@
-#include "server/tuner/export/refusals.h"
+#include "server/tuner/export/text/refusals.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/tuner/export/flag_list.h"
+#include "server/tuner/export/text/flag_list.h"
 
 #include <fmt/format.h>
 
