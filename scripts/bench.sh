@@ -14,7 +14,7 @@ table=$(mktemp)
 log=$(mktemp)
 trap 'rm -f "$table" "$log"' EXIT
 printf '%-11s %-42s %14s %14s\n' program benchmark 'one round' 'items/s'
-for concept in enumerate prune estimate search recorder plugin; do
+for concept in enumerate prune estimate search recorder http plugin; do
   "build/release/bin/${concept}_bench" --benchmark_color=false "$@" >"$table" 2>"$log" ||
     # A filter that matches no benchmark of a program is not an error.
     grep -q 'Failed to match' "$log" || { cat "$log" >&2; exit 1; }
