@@ -72,6 +72,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"meshwright dashboard", "the dashboard at http://127.0.0.1:8080/"},
     {"meshwright dashboard --http 127.0.0.1:0 --db history.db", "another store, on any free port"},
     {"meshwright report study-0123456789ab --html study.html", "a study as one file to send"},
+    {"meshwright report study-0123456789ab --html - > study.html", "the same through a pipe"},
     {"meshwright completion bash > ~/.local/share/bash-completion/completions/meshwright",
      "completion in bash, from the next shell on"},
     {"meshwright completion fish > ~/.config/fish/completions/meshwright.fish", "the same in fish"},

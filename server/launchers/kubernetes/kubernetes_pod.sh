@@ -12,6 +12,13 @@ grace_ticks=100
 time_limit_code=124
 refusal_code=126
 code=0 pids=()
+# Waits as long as sleep(1) would, but starts no process, so that a waiting script takes no time from the
+# job that is measured: nothing is ever written to this pipe.
+exec {silence}<> <(:)
+pause() {
+  read -rt "$1" -u "$silence"
+}
+
 # No line up to the next trap has $(...): bash 5.2 loses a signal that comes while it reads one.
 trap '((code != 0)) || code=143' TERM
 trap '((code != 0)) || code=$time_limit_code' ALRM
@@ -34,12 +41,6 @@ for ((i = 0; i < ${#name}; i++)); do
   sum=$(((31 * sum + letter) % 12000))
 done
 export WORLD_SIZE=$((nodes * processes)) MASTER_ADDR=$master MASTER_PORT=$((20000 + sum))
-# Waits for as long as `sleep` would, but starts no process, so that a waiting script takes no time from
-# the job that is measured: nothing is ever written to this pipe.
-exec {silence}<> <(:)
-pause() {
-  read -rt "$1" -u "$silence"
-}
 (sleep "$limit" && kill -ALRM $$) &
 alarm=$!
 disown

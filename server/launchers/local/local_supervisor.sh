@@ -42,6 +42,13 @@ finish() {
 start_time=$(cut -d ' ' -f 22 "/proc/$$/stat")
 mask=$(umask)
 limit_before=$(ulimit -d)
+# Waits as long as sleep(1) would, but starts no process, so that a waiting script takes no time from the
+# job that is measured: nothing is ever written to this pipe.
+exec {silence}<> <(:)
+pause() {
+  read -rt "$1" -u "$silence"
+}
+
 # From here to the next trap no line has $(...): bash 5.2 loses a signal that comes while it reads one.
 trap 'cause=cancelled' TERM
 trap 'cause=time_limit' ALRM
@@ -67,13 +74,6 @@ take_slots() {
   ((${#held[@]} < job_slots)) || return 0
   for fd in "${held[@]}"; do exec {fd}>&-; done
   return 1
-}
-
-# Waits for as long as `sleep` would, but starts no process, so that a waiting supervisor takes no time
-# from the job that is measured: nothing is ever written to this pipe.
-exec {silence}<> <(:)
-pause() {
-  read -rt "$1" -u "$silence"
 }
 
 until take_slots; do
