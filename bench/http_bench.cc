@@ -1,5 +1,5 @@
-// Measures how fast the API over HTTP reads a study of 100,000 trials from a store in a file: a page
-// is read, converted and printed as JSON, as a request on a connection would be.
+// Measures how fast the API over HTTP reads a study of 100,000 trials from a store in a file: a
+// page is read, converted and printed as JSON, as a request on a connection would be.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -110,10 +110,10 @@ const ReadFace* Face() {
   static const absl::StatusOr<Knowledge> knowledge = LoadKnowledge("");
   if (!many.reader().ok() || !knowledge.ok()) return nullptr;
   static const StoreAccess access = DirectAccess(*many.reader());
-  static const ReadFace face = {.knowledge = *knowledge,
-                                .history = HistoryQueries(access),
-                                .feed = {},
-                                .server_info = [] { return ServerInfo(*knowledge, 0); }};
+  static const ReadFace face = {
+      .knowledge = *knowledge, .history = HistoryQueries(access), .feed = {}, .server_info = [] {
+        return ServerInfo(*knowledge, 0);
+      }};
   return &face;
 }
 

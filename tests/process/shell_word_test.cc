@@ -13,9 +13,11 @@ namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
 TEST(ShellWordTest, AShellTakesTheWordUnchanged) {
-  for (const std::string word : {"", "plain", "two words", "it's", "$HOME `id` \"x\" \\", "a\nb", "*"}) {
+  for (const std::string word :
+       {"", "plain", "two words", "it's", "$HOME `id` \"x\" \\", "a\nb", "*"}) {
     SCOPED_TRACE(word);
-    const auto done = RunCommand({"/bin/sh", "-c", "printf '%s' " + ShellWord(word)}, "", Seconds(60));
+    const auto done =
+        RunCommand({"/bin/sh", "-c", "printf '%s' " + ShellWord(word)}, "", Seconds(60));
     ASSERT_TRUE(done.ok()) << done.status();
     EXPECT_EQ(done->out, word);
   }
