@@ -104,7 +104,7 @@ class ManyTrials {
   absl::StatusOr<Recorder> reader_ = absl::UnknownError("not filled");
 };
 
-// What the server reads from; null if the store could not be filled.
+// The part of the server that reads; null if the store could not be filled.
 const ReadFace* Face() {
   static ManyTrials many;
   static const absl::StatusOr<Knowledge> knowledge = LoadKnowledge("");
