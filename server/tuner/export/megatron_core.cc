@@ -11,6 +11,7 @@
 #include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/export/text/command_line.h"
 #include "server/tuner/export/text/flag_list.h"
+#include "server/tuner/export/text/refusals.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 
