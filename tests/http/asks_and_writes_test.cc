@@ -57,7 +57,7 @@ class HttpFace {
     auto recorder = Recorder::Open({.path = folder_.File("history.db")});
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     EngineHooks hooks;
-    hooks.run = [this](const ResolvedStudy&, const Knowledge&,
+    hooks.run = [](const ResolvedStudy&, const Knowledge&,
                        const StudyControl& control) -> absl::StatusOr<StudyAnswer> {
       std::promise<void> cancelled;
       const std::stop_callback wait(control.cancel, [&cancelled] { cancelled.set_value(); });
