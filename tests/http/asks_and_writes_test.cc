@@ -58,7 +58,7 @@ class HttpFace {
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     EngineHooks hooks;
     hooks.run = [](const ResolvedStudy&, const Knowledge&,
-                       const StudyControl& control) -> absl::StatusOr<StudyAnswer> {
+                   const StudyControl& control) -> absl::StatusOr<StudyAnswer> {
       std::promise<void> cancelled;
       const std::stop_callback wait(control.cancel, [&cancelled] { cancelled.set_value(); });
       cancelled.get_future().get();
