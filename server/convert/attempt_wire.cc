@@ -14,7 +14,7 @@
 #include "search_space/spec/attempt.h"
 #include "server/convert/trial_wire.h"
 #include "server/convert/wire_time.h"
-#include "server/tuner/trials/attempt_log.h"
+#include "server/engine/attempt_log.h"
 #include "server/tuner/trials/harness_progress.h"
 
 namespace meshwright {

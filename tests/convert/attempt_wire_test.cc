@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -227,6 +228,10 @@ TEST_F(AttemptWireTest, LogsComeFromTheFolderOfTheJobs) {
   std::filesystem::remove(folder.File("r-t1-a1.log"));
   std::filesystem::rename(folder.File("r-t1-a1.out"), folder.File("elsewhere"));
   std::filesystem::create_symlink(folder.File("elsewhere"), folder.File("r-t1-a1.out"));
+  EXPECT_EQ(Logs(request).source(), "none");
+  // A pipe that nobody writes to must not hold up the server.
+  std::filesystem::remove(folder.File("r-t1-a1.out"));
+  ASSERT_EQ(mkfifo(folder.File("r-t1-a1.out").c_str(), 0600), 0);
   EXPECT_EQ(Logs(request).source(), "none");
 }
 

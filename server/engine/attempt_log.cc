@@ -1,12 +1,12 @@
-#include "server/tuner/trials/attempt_log.h"
+#include "server/engine/attempt_log.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
+#include <utility>
+
+#include "server/process/regular_file.h"
 
 namespace meshwright {
 namespace {
@@ -60,20 +60,10 @@ LogPart Trimmed(std::string text, const Span& span, std::int64_t log_size) {
 }
 
 std::optional<LogPart> ReadFile(const std::string& path, const LogRange& range) {
-  std::error_code error;
-  const bool is_file =
-      std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error));
-  if (error || !is_file) return std::nullopt;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return std::nullopt;
-  const auto log_size = static_cast<std::int64_t>(file.tellg());
-  if (log_size <= 0) return std::nullopt;
-  const Span span = SpanOf(log_size, range);
-  std::string text(static_cast<std::size_t>(span.end - span.begin), '\0');
-  file.seekg(span.begin);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return Trimmed(std::move(text), span, log_size);
+  const auto file = RegularFile::Open(path);
+  if (!file.has_value() || file->size() == 0) return std::nullopt;
+  const Span span = SpanOf(file->size(), range);
+  return Trimmed(file->Read(span.begin, span.end - span.begin), span, file->size());
 }
 
 }  // namespace
