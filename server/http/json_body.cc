@@ -4,13 +4,13 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "proto/json/json.h"
 #include "search_space/base/clean_text.h"
+#include "search_space/base/lower_case.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -18,16 +18,12 @@ namespace {
 
 constexpr std::string_view kJsonType = "application/json";
 
-char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 // Returns the media type without its parameters, as "application/json" for
 // "application/json; charset=utf-8".
 std::string MediaType(std::string_view content_type) {
   std::string_view type = content_type.substr(0, content_type.find(';'));
   while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
-  std::string lower(type);
-  std::ranges::transform(lower, lower.begin(), LowerCase);
-  return lower;
+  return LowerCase(type);
 }
 
 absl::Status CheckType(const HttpRequest& request) {

@@ -18,7 +18,8 @@ class RegularFile {
 
   // The size in bytes when the file was opened.
   [[nodiscard]] std::int64_t size() const { return size_; }
-  // Returns `count` bytes from `offset` (from 0), or fewer at the end of the file or after an error.
+  // Returns `count` bytes from `offset` (from 0), or fewer at the end of the file or after an
+  // error.
   [[nodiscard]] std::string Read(std::int64_t offset, std::int64_t count) const;
 
  private:

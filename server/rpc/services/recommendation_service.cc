@@ -120,7 +120,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "ComparePlans", *request,
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(*response, meshwright::ComparePlans(*request, ContextOf(cancel)));
+          ASSIGN_OR_RETURN(*response,
+                           meshwright::ComparePlans(*request, QuestionContextOf(context_, cancel)));
           return absl::OkStatus();
         });
   }
@@ -156,21 +157,13 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return bounded;
   }
 
-  [[nodiscard]] QuestionContext ContextOf(std::stop_token cancel) const {
-    return {
-        .knowledge = context_.knowledge,
-        .history =
-            [this](std::optional<std::int64_t> up_to) { return context_.engine.History(up_to); },
-        .open_model = context_.open_model,
-        .cancel = std::move(cancel)};
-  }
-
   absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
                       const Limits& limits) {
     const auto start = SystemClock::now();
     ASSIGN_OR_RETURN(
         const AnsweredQuestion answered,
-        AnswerTuneRequest(request.question(), ContextOf(limits.cancel), limits.search_end));
+        AnswerTuneRequest(request.question(), QuestionContextOf(context_, limits.cancel),
+                          limits.search_end));
     if (absl::IsCancelled(answered.answer.status())) return answered.answer.status();
 
     std::optional<std::string> study_id;

@@ -3,10 +3,15 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
 
 #include "meshwright/v1/catalog.pb.h"
+#include "server/convert/question_answers.h"
 #include "server/engine/engine.h"
 #include "server/rpc/calls/work_pool.h"
 #include "server/tuner/question/knowledge.h"
@@ -24,6 +29,15 @@ struct ServiceContext {
   const std::vector<std::string> cost_models = {};  // their names
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
 };
+
+// Returns what the services answer questions from. `context` must outlive it.
+inline QuestionContext QuestionContextOf(const ServiceContext& context, std::stop_token cancel) {
+  return {.knowledge = context.knowledge,
+          .history = [&engine = context.engine](
+                         std::optional<std::int64_t> up_to) { return engine.History(up_to); },
+          .open_model = context.open_model,
+          .cancel = std::move(cancel)};
+}
 
 // A service whose streams must be told that the server stops. Close() is called once, from the
 // thread that stops the server and before gRPC's own shutdown. It may race with calls.

@@ -122,15 +122,8 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     return PooledReactor::Start(
         context_.pool, "CompareStudyPlans", *request,
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
-          auto answer =
-              meshwright::CompareStudyPlans(context_.engine.queries(), *request,
-                                            {.knowledge = context_.knowledge,
-                                             .history =
-                                                 [this](std::optional<std::int64_t> up_to) {
-                                                   return context_.engine.History(up_to);
-                                                 },
-                                             .open_model = context_.open_model,
-                                             .cancel = cancel});
+          auto answer = meshwright::CompareStudyPlans(context_.engine.queries(), *request,
+                                                      QuestionContextOf(context_, cancel));
           if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
           *response = *std::move(answer);
           return absl::OkStatus();

@@ -271,14 +271,14 @@ export function fitsSpec(calibration: ChipCalibration, text: Text): ChartSpec {
           name: say('fits.before'),
           barMaxWidth: 9,
           itemStyle: { color: palette.quiet },
-          data: fitted.map(({ before }) => before?.median_ratio ?? 0),
+          data: fitted.map(({ before }) => before?.median_ratio ?? null),
         },
         {
           type: 'bar',
           name: say('fits.heldOut'),
           barMaxWidth: 9,
           itemStyle: { color: palette.accent },
-          data: fitted.map(({ held_out }) => held_out?.median_ratio ?? 0),
+          data: fitted.map(({ held_out }) => held_out?.median_ratio ?? null),
         },
         {
           type: 'scatter',
