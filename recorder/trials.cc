@@ -153,18 +153,29 @@ double StepTimeOf(const PageKey& key) {
 
 }  // namespace
 
-absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view study_id, int number) {
-  ASSIGN_OR_RETURN(
-      Statement query,
-      Statement::Prepare(
-          connection,
-          fmt::format("SELECT {} FROM trials WHERE study_id = ?1 AND number = ?2", kTrialColumns)));
+namespace {
+
+absl::StatusOr<Statement> PrepareTrial(sqlite3* connection) {
+  return Statement::Prepare(
+      connection,
+      fmt::format("SELECT {} FROM trials WHERE study_id = ?1 AND number = ?2", kTrialColumns));
+}
+
+// Returns a trial by a statement of PrepareTrial. NOT_FOUND: UNKNOWN_TRIAL.
+absl::StatusOr<TrialRecord> TrialOf(Statement& query, std::string_view study_id, int number) {
   RETURN_IF_ERROR(query.Bind(study_id, number));
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
   if (is_there) return ReadRow(query);
   return WithReason(
       absl::NotFoundError(fmt::format("trial {} of study '{}' does not exist", number, study_id)),
       "UNKNOWN_TRIAL");
+}
+
+}  // namespace
+
+absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view study_id, int number) {
+  ASSIGN_OR_RETURN(Statement query, PrepareTrial(connection));
+  return TrialOf(query, study_id, number);
 }
 
 namespace {
@@ -327,13 +338,14 @@ absl::StatusOr<TrialPage> Recorder::ListParetoTrials(std::string_view study_id, 
   }
   ASSIGN_OR_RETURN(const std::vector<int> numbers,
                    FrontNumbers(connection_.get(), study_id, last, after.number, size + 1));
+  ASSIGN_OR_RETURN(Statement query, PrepareTrial(connection_.get()));
   TrialPage page;
   for (const int number : numbers) {
     if (std::ssize(page.trials) == size) {
       page.next_page_token = EncodePageToken(list, {.number = page.trials.back().number});
       break;
     }
-    ASSIGN_OR_RETURN(TrialRecord trial, ReadTrial(connection_.get(), study_id, number));
+    ASSIGN_OR_RETURN(TrialRecord trial, TrialOf(query, study_id, number));
     page.trials.push_back(std::move(trial));
   }
   return page;
