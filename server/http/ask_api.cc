@@ -81,7 +81,7 @@ absl::StatusOr<v1::RecommendResponse> Recommend(const ReadFace& face,
 
 absl::StatusOr<v1::EvaluatePlansResponse> Evaluate(const ReadFace& face,
                                                    const v1::EvaluatePlansRequest& request,
-                                                   std::stop_token cancel) {
+                                                   const std::stop_token& cancel) {
   ASSIGN_OR_RETURN(const HistorySource history, face.learnt(std::nullopt));
   return AnswerCases(request, face.knowledge, history, cancel, face.open_model);
 }
