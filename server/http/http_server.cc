@@ -103,6 +103,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   Session& operator=(const Session&) = delete;
 
   void Start() {
+    // Events and answers go out at once, not with what follows them.
+    error_code ignored;
+    stream_.socket().set_option(tcp::no_delay(true), ignored);
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->Read(); });
   }
   void Stop() {
@@ -245,16 +248,29 @@ class Session final : public std::enable_shared_from_this<Session> {
     stream_.expires_never();
     ++wait_number_;
     is_waiting_ = true;
-    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(),
-                                                         number = wait_number_](error_code error) {
-      if (!self->is_waiting_ || self->wait_number_ != number) return;
-      // Bytes are the next request, which is read after the response.
-      error_code failed;
-      if (error || self->stream_.socket().available(failed) == 0) self->Close();
-    });
+    WaitForReaderToGo();
     end_ = std::make_shared<Detachable<Session>>(*this);
     on_gone_ = open([end = end_](HttpResponse response) {
       end->Use([&response](Session& session) { session.PostReply(std::move(response)); });
+    });
+  }
+
+  // Closes the connection if it ends while a reply is awaited. Bytes are the next request, which is
+  // read after the reply.
+  void WaitForReaderToGo() {
+    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(),
+                                                         number = wait_number_](error_code error) {
+      if (!self->is_waiting_ || self->wait_number_ != number) return;
+      if (!error) {
+        error_code found;
+        self->stream_.socket().non_blocking(true, found);
+        char byte = 0;
+        self->stream_.socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek, found);
+        // The wait also ends for bytes that were read before it began.
+        if (found == asio::error::would_block) return self->WaitForReaderToGo();
+        if (!found) return;
+      }
+      self->Close();
     });
   }
 

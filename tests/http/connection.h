@@ -21,6 +21,7 @@ class HttpConnection {
     const std::size_t colon = address.rfind(':');
     const int port = std::stoi(address.substr(colon + 1));
     socket_.connect({boost::asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)});
+    socket_.set_option(boost::asio::ip::tcp::no_delay(true));
   }
   void Send(const std::string& text) { boost::asio::write(socket_, boost::asio::buffer(text)); }
   void Get(const std::string& target, const std::string& fields = "") {

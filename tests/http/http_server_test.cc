@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "search_space/base/status.h"
 #include "tests/http/connection.h"
@@ -150,6 +152,26 @@ TEST(HttpServerTest, AReplyMayComeLater) {
   reply({.body = "twice"});  // changes nothing
   connection.Get("/still");
   EXPECT_THAT(connection.ReadAnswer(), HasSubstr("GET /still"));
+}
+
+// Bytes of the request that are noticed late must not look like the end of the connection.
+TEST(HttpServerTest, ABodyMayComeInPiecesBeforeALateReply) {
+  std::vector<std::jthread> workers;
+  const auto server = Serve([&workers](const HttpRequest&) {
+    return HttpAnswer{.open_reply = [&workers](Reply reply) {
+      workers.emplace_back([reply = std::move(reply)] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        reply({.body = "at last"});
+      });
+      return [] {};
+    }};
+  });
+  HttpConnection connection(server->address());
+  for (int i = 0; i < 300; ++i) {
+    connection.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n");
+    for (int piece = 0; piece < 8; ++piece) connection.Send("x");
+    ASSERT_THAT(connection.ReadAnswer(), testing::EndsWith("at last")) << i;
+  }
 }
 
 TEST(HttpServerTest, AReplyToNobodyIsDropped) {
