@@ -51,13 +51,15 @@ run_tests() {
   fi
   ctest --preset "$1" -R "$pattern" --parallel "$((2 * $(nproc)))" --timeout 600 --no-tests=error \
     --output-junit "$folder/verdicts.xml" 2>&1 | tee "$folder/ctest.log" || status=$?
+  # Asking ctest for its tests, as is done next, empties its log.
+  cp -f "$folder/Testing/Temporary/LastTest.log" "$folder/tests.log" 2>/dev/null || true
   scripts/kept_verdicts.py keep "$1" "$folder/verdicts.xml"
   return "$status"
 }
 
 # times PRESET: how many tests ran, which took longest, and the names of those that failed.
 times() {
-  local log=build/$1/Testing/Temporary/LastTest.log
+  local log=build/$1/tests.log
   [[ ! -f $log ]] || { echo; echo "preset $1: $(scripts/test_times.py "$log")"; }
 }
 
@@ -84,7 +86,7 @@ finish_build() {
 
 # build_and_test PRESET [NEXT]: also begins to build the preset NEXT.
 build_and_test() {
-  rm -f "build/$1/"{ctest.log,verdicts.xml,Testing/Temporary/LastTest.log}
+  rm -f "build/$1/"{ctest.log,tests.log,verdicts.xml,Testing/Temporary/LastTest.log}
   local status=0
   if [[ -n $builder ]]; then finish_build "$1" || status=$?; else scripts/build.sh "$1" || status=$?; fi
   [[ $# -eq 1 ]] || begin_build "$2"
