@@ -25,24 +25,30 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/calibration_file.tsx
     src/parts/chip_figures.ts
     src/parts/data_table.tsx
+    src/parts/file_drop.tsx
     src/parts/filters.tsx
     src/parts/gains.ts
     src/parts/launch.tsx
     src/parts/list_table.tsx
     src/parts/pieces.tsx
     src/parts/plan_words.ts
+    src/parts/question.ts
     src/parts/report_file.tsx
     src/parts/run_errors.ts
     src/parts/save.ts
+    src/parts/study_words.tsx
     src/router.ts
     src/style.css
     src/text/format.ts
     src/text/messages/en.ts
+    src/text/messages/en_ask.ts
     src/text/messages/en_review.ts
     src/text/messages/zh_cn.ts
+    src/text/messages/zh_cn_ask.ts
     src/text/messages/zh_cn_review.ts
     src/text/text.ts
     src/theme.ts
+    src/views/ask.tsx
     src/views/compare.tsx
     src/views/chip.tsx
     src/views/chip_comparison.tsx

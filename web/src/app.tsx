@@ -14,6 +14,7 @@ import {
   type Language,
 } from './text/text';
 import { remember, remembered, ThemeContext, themeChoices, useDark, type ThemeChoice } from './theme';
+import { Ask } from './views/ask';
 import { Chips } from './views/chips';
 import { Operations } from './views/operations';
 import { Overview } from './views/overview';
@@ -24,8 +25,8 @@ import { StudyPage } from './views/study';
 const languageList = Object.keys(languages) as Language[];
 
 /** The parts of the dashboard by the first word of their places; studies have none. */
-const parts = ['', 'quality', 'runs', 'chips', 'operations'] as const;
-const partNames = { '': 'nav.studies', quality: 'nav.quality', runs: 'nav.runs', chips: 'nav.chips', operations: 'nav.operations' } as const;
+const parts = ['', 'ask', 'quality', 'runs', 'chips', 'operations'] as const;
+const partNames = { '': 'nav.studies', ask: 'nav.ask', quality: 'nav.quality', runs: 'nav.runs', chips: 'nav.chips', operations: 'nav.operations' } as const;
 
 function Navigation() {
   const { say } = useText();
@@ -105,7 +106,10 @@ function Foot() {
         ? ' '
         : embedded
           ? text.say('report.foot', { version: data.version, id: studyIn(embedded) ?? '–' })
-          : text.say('foot', { version: data.version, chips: data.chip_count })}
+          : text.say(data.allows_http_writes ? 'foot.writes' : 'foot', {
+              version: data.version,
+              chips: data.chip_count,
+            })}
     </footer>
   );
 }
@@ -119,6 +123,7 @@ function viewOf(place: Place): JSX.Element | undefined {
   }
   if (kind === undefined) return <Overview place={place} />;
   if (kind === 'studies' && id !== undefined) return <StudyPage key={id} id={id} place={place} />;
+  if (kind === 'ask' && id === undefined) return <Ask place={place} />;
   if (kind === 'quality' && id === undefined) return <Quality place={place} />;
   if (kind === 'chips') return <Chips key={id ?? ''} place={place} />;
   if (kind === 'runs') return <Runs place={place} />;

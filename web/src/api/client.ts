@@ -1,13 +1,15 @@
-// Reads the server's JSON, which is that of the messages in proto/ (wire.ts). Addresses are relative
+// Reads and writes the server's JSON, which is that of the messages in proto/ (wire.ts). Addresses are relative
 // to the page, so that the pages work below any path of a proxy.
 import { embedded } from './embedded';
 import type {
-  FailedCase,
+  CancelStudyResponse,
+  CreateStudyResponse,
   GetCalibrationResponse,
   GetChipResponse,
   GetMeasurementResponse,
   GetServerInfoResponse,
   GetStudyResponse,
+  Infeasible,
   ListAttemptsResponse,
   ListCalibrationsResponse,
   ListChipsResponse,
@@ -17,19 +19,41 @@ import type {
   ListPlansResponse,
   ListStudiesResponse,
   ListTrialsResponse,
+  RecommendResponse,
+  Study,
+  TuneRequest,
+  UpdateStudyResponse,
 } from './wire';
 
+/** A field of a request that is wrong, by its path in the message: workload.sequence_length. */
+export interface FieldMistake {
+  field: string;
+  description: string;
+}
+
 /** An answer that is an error, as the command line prints it under --output json. */
+interface ErrorBody {
+  error?: { reason?: string; message?: string; fields?: FieldMistake[] };
+  infeasible?: Infeasible;
+}
+
 export class ApiError extends Error {
   constructor(
     readonly httpStatus: number,
     readonly reason: string,
     message: string,
+    readonly fields: readonly FieldMistake[] = [],
+    /** What would help, if no plan fits. */
+    readonly infeasible?: Infeasible,
   ) {
     super(message);
   }
   get isAbsent(): boolean {
     return this.httpStatus === 404;
+  }
+  /** True if somebody has changed the study since it was read. */
+  get isConflict(): boolean {
+    return this.httpStatus === 412 || this.httpStatus === 409;
   }
 }
 
@@ -47,9 +71,9 @@ export function addressOf(path: readonly string[], query: Query = {}): string {
 }
 
 async function errorOf(response: Response): Promise<ApiError> {
-  const body = (await response.json().catch(() => ({}))) as Partial<FailedCase>;
-  const { reason = '', message = response.statusText } = body.error ?? {};
-  return new ApiError(response.status, reason, message);
+  const body = (await response.json().catch(() => ({}))) as ErrorBody;
+  const { reason = '', message = response.statusText, fields = [] } = body.error ?? {};
+  return new ApiError(response.status, reason, message, fields, body.infeasible);
 }
 
 export async function read<T>(
@@ -71,7 +95,48 @@ export async function read<T>(
   return (await response.json()) as T;
 }
 
+/** Sends a message to an address below v1/. */
+async function send<T>(
+  method: 'POST' | 'PATCH',
+  path: string,
+  body: object,
+  { etag, signal }: { etag?: string; signal?: AbortSignal } = {},
+): Promise<T> {
+  const response = await fetch(new URL(`v1/${path}`, document.baseURI), {
+    method,
+    headers: {
+      accept: 'application/json',
+      'content-type': 'application/json',
+      ...(etag === undefined ? {} : { 'if-match': `"${etag}"` }),
+    },
+    credentials: 'same-origin',
+    body: JSON.stringify(body),
+    ...(signal ? { signal } : {}),
+  });
+  if (!response.ok) throw await errorOf(response);
+  return (await response.json()) as T;
+}
+
+/** What people say of a study. */
+export interface StudyWords {
+  display_name: string;
+  note: string;
+  labels: Record<string, string>;
+  removed_labels: string[];
+}
+
 export const api = {
+  /** Answers a question and keeps nothing. */
+  recommend: (question: TuneRequest, signal?: AbortSignal) =>
+    send<RecommendResponse>('POST', 'plans:recommend', { question }, signal ? { signal } : {}),
+  createStudy: (question: TuneRequest) =>
+    send<CreateStudyResponse>('POST', 'studies', { question }),
+  updateStudy: (study: Study, words: StudyWords) =>
+    send<UpdateStudyResponse>('PATCH', `studies/${encodeURIComponent(study.id)}`, words, {
+      etag: study.etag,
+    }),
+  cancelStudy: (id: string) =>
+    send<CancelStudyResponse>('POST', `studies/${encodeURIComponent(id)}:cancel`, {}),
   serverInfo: (signal?: AbortSignal) => read<GetServerInfoResponse>(['server'], {}, signal),
   studies: (query: Query, signal?: AbortSignal) =>
     read<ListStudiesResponse>(['studies'], query, signal),

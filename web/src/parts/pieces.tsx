@@ -73,7 +73,8 @@ export function SaveButton(props: { text: string; name: string; label: string })
   );
 }
 
-function errorSentence(error: Error, say: ReturnType<typeof useText>['say']): string {
+/** Says in the reader's language that a call failed. */
+export function errorSentence(error: Error, say: ReturnType<typeof useText>['say']): string {
   if (!(error instanceof ApiError)) return say('error.network');
   if (error.isAbsent) return say('error.absent');
   return say('error.server', { status: String(error.httpStatus) });

@@ -214,6 +214,7 @@ export function kindRows(
   return { rows, equal };
 }
 
+// `id` is empty if the answer is kept in no study.
 function Kinds({ id, alternatives }: { id: string; alternatives: readonly Alternative[] }) {
   const text = useText();
   const { rows, equal } = useMemo(() => kindRows(alternatives, text), [alternatives, text]);
@@ -229,7 +230,7 @@ function Kinds({ id, alternatives }: { id: string; alternatives: readonly Altern
               <th scope="col">{text.say('kinds.what')}</th>
               {alternatives.map(({ rank, name }, at) => (
                 <th scope="col" key={rank} class={`number ${at === 0 ? 'chosen' : ''}`}>
-                  <a href={linkTo(['studies', id, 'plans', String(rank)])}>{name}</a>
+                  {id === '' ? name : <a href={linkTo(['studies', id, 'plans', String(rank)])}>{name}</a>}
                 </th>
               ))}
             </tr>

@@ -78,8 +78,11 @@ function Row({ study }: { study: Study }) {
   return (
     <tr>
       <th scope="row">
-        <a href={linkTo(['studies', study.id])}>{study.model_name || study.id}</a>
-        <span class="quiet block">{study.id}</span>
+        <a href={linkTo(['studies', study.id])}>{study.display_name || study.model_name || study.id}</a>
+        <span class="quiet block">
+          {[study.display_name && study.model_name, study.id].filter(Boolean).join(' · ')}
+        </span>
+        {study.note !== '' && <span class="quiet block note-line">{study.note}</span>}
       </th>
       <td>
         {study.cluster_name}
@@ -140,6 +143,9 @@ export function Overview({ place }: { place: Place }) {
               ) : (
                 <>
                   <p>{text.say('overview.start')}</p>
+                  <p>
+                    <a href={linkTo(['ask'])}>{text.say('ask.title')}</a>
+                  </p>
                   <pre>
                     <code>meshwright tune --model config.json --workload workload.json --cluster cluster.json</code>
                   </pre>

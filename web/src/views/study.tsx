@@ -4,6 +4,7 @@ import { useRead } from '../api/use_read';
 import type { GetStudyResponse } from '../api/wire';
 import { Shown, StateBadge } from '../parts/pieces';
 import { ReportButton } from '../parts/report_file';
+import { CancelButton, StudyWordsBox } from '../parts/study_words';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 import { Compare } from './compare';
@@ -17,13 +18,17 @@ import { Trials } from './trials';
 const tabs = ['decision', 'search', 'plans', 'compare', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
-function Head({ study }: { study: GetStudyResponse }) {
+function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => void }) {
   const text = useText();
+  const server = useRead('server', (signal) => api.serverInfo(signal));
   const { format } = text;
   const { study: summary, question } = study;
   if (!summary) return null;
+  const mayChange = !embedded && server.data?.allows_http_writes === true;
+  const title = text.say('study.title', { model: summary.model_name, cluster: summary.cluster_name });
   const workload = question?.workload;
   const facts = [
+    summary.display_name === '' ? '' : title,
     text.say('study.batch', {
       batch: format.count(workload?.global_batch_size ?? 0),
       sequence: format.count(workload?.sequence_length ?? 0),
@@ -43,11 +48,15 @@ function Head({ study }: { study: GetStudyResponse }) {
         {summary.id}
       </p>
       <div class="chart-head">
-        <h1>
-          {text.say('study.title', { model: summary.model_name, cluster: summary.cluster_name })}
-        </h1>
+        <h1>{summary.display_name || title}</h1>
         {!embedded && (
           <div class="chart-tools">
+            {mayChange && summary.end_time === '' && summary.state !== 'cancelling' && (
+              <CancelButton id={summary.id} onCancelled={onChange} />
+            )}
+            <a class="button" href={linkTo(['ask'], { from: summary.id })}>
+              {text.say('ask.again')}
+            </a>
             <ReportButton study={study} />
           </div>
         )}
@@ -59,6 +68,7 @@ function Head({ study }: { study: GetStudyResponse }) {
           <span key={fact}>{fact}</span>
         ))}
       </p>
+      <StudyWordsBox study={summary} mayChange={mayChange} onChange={onChange} />
     </header>
   );
 }
@@ -77,7 +87,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
           study.question?.trials !== undefined || (study.result?.trials.length ?? 0) > 0;
         return (
           <>
-            <Head study={study} />
+            <Head study={study} onChange={reading.again} />
             <nav class="tabs" aria-label={text.say('study.parts')}>
               {tabs
                 .filter((name) => name !== 'trials' || hasTrials)

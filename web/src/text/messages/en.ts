@@ -1,9 +1,11 @@
 // Every sentence and word of the dashboard. Parameters stand in braces; a message with a `count` may
 // have a form for one. Words of the wire have a group and the word itself: state.running.
 import type { Message } from '../text';
+import { enAsk } from './en_ask';
 import { enReview } from './en_review';
 
 export const en = {
+  ...enAsk,
   ...enReview,
 
   // The frame of the pages.

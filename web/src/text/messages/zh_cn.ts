@@ -1,9 +1,11 @@
 // 简体中文。The type demands every key of en.ts.
 import type { Message } from '../text';
 import type { MessageKey } from './en';
+import { zhCNAsk } from './zh_cn_ask';
 import { zhCNReview } from './zh_cn_review';
 
 export const zhCN: Record<MessageKey, Message> = {
+  ...zhCNAsk,
   ...zhCNReview,
 
   skip: '跳到正文',

@@ -1,0 +1,53 @@
+// The words of the form that asks, and of what people say of a study; en.ts has all others.
+import type { Message } from '../text';
+
+export const enAsk = {
+  'nav.ask': 'Ask',
+  'foot.writes': 'Meshwright {version}, with {chips} chips. Changes are allowed.',
+
+  // The form.
+  'ask.title': 'Ask for a plan',
+  'ask.lead': 'Drop the model’s file, name the chips and the batch, and see which plan to launch.',
+  'ask.again': 'Ask again with changes',
+  'ask.from': 'The inputs have what this study asked:',
+  'ask.model': 'Model file (JSON)',
+  'ask.modelHint': 'A config.json of Hugging Face, or a model in Meshwright’s own keys. The file is not kept.',
+  'ask.modelKept': 'Without a file, the model stays as the study has it: {name}.',
+  'ask.modelRead': 'The model is read from {name}.',
+  'ask.notModel': '{name} is not a JSON file with a model.',
+  'ask.choose': 'choose',
+  'ask.nodes': 'Nodes',
+  'ask.devices': 'Devices of a node',
+  'ask.usualNode': 'as the chip’s usual node',
+  'ask.sequence': 'Sequence length in tokens',
+  'ask.batch': 'Global batch in sequences',
+  'ask.anyFramework': 'none in particular',
+  'ask.itsVersion': 'the default',
+  'ask.precision': 'Precision',
+  'ask.itsPrecision': 'the framework’s usual one',
+  'ask.notCount': 'This must be a whole number.',
+  'ask.ask': 'Ask',
+  'ask.asking': 'The server searches …',
+  'ask.stop': 'Stop',
+  'ask.refused': 'The server cannot answer this question:',
+  'ask.answer': 'Answer',
+  'ask.keptNowhere': 'This answer is kept nowhere.',
+  'ask.mayKeep': 'This answer is kept nowhere, unless you keep the question as a study.',
+  'ask.keep': 'Keep it as a study',
+
+  // What people say of a study.
+  'words.change': 'Change name, note and labels',
+  'words.name': 'Name',
+  'words.note': 'Note',
+  'words.labels': 'Labels',
+  'words.labelLines': 'Labels, one in a line: team=vision',
+  'words.save': 'Save',
+  'words.leave': 'Leave as it was',
+  'words.conflict': 'Somebody has changed this study meanwhile. It now has:',
+  'words.takeTheirs': 'Go on from theirs',
+  'words.saveMine': 'Save mine over it',
+  'cancel.study': 'Cancel the study',
+  'cancel.sure': 'Cancel it, with the best plan so far?',
+  'cancel.yes': 'Cancel it',
+  'cancel.no': 'Let it run',
+} as const satisfies Record<string, Message>;
