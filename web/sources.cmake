@@ -13,6 +13,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/chart.tsx
     src/charts/chips.ts
     src/charts/engine.ts
+    src/charts/front.ts
     src/charts/gains.ts
     src/charts/memory.ts
     src/charts/palette.ts

@@ -43,7 +43,7 @@ export class ApiError extends Error {
     readonly reason: string,
     message: string,
     readonly fields: readonly FieldMistake[] = [],
-    /** What would help, if no plan fits. */
+    /** The changes that would help, if no plan fits. */
     readonly infeasible?: Infeasible,
   ) {
     super(message);
@@ -117,7 +117,7 @@ async function send<T>(
   return (await response.json()) as T;
 }
 
-/** What people say of a study. */
+/** The name, the note and the labels that people give a study. */
 export interface StudyWords {
   display_name: string;
   note: string;

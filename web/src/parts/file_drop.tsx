@@ -7,7 +7,7 @@ export function FileDrop(props: {
   label: string;
   accept: string;
   onFile: (file: File) => void;
-  /** What is said of the file, below. */
+  /** Stands below the input, and says what the file is. */
   children: ComponentChildren;
 }) {
   const [isOver, setIsOver] = useState(false);

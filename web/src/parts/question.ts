@@ -1,7 +1,7 @@
 // A question as the form states it: what a reader types, and the message that is made of it.
 import type { TuneRequest, Workload } from '../api/wire';
 
-/** What the form asks; texts as they are typed, empty if nothing was. They stand in the address. */
+/** The inputs of the form. Their texts stand in the address as they are typed, if anything was. */
 export const askFields = [
   'chip',
   'nodes',
@@ -69,7 +69,7 @@ export function typedOf(question: TuneRequest | undefined): Typed {
 // In the address, this stands for an input that was emptied though the study states a value.
 const emptied = '-';
 
-/** What is in the inputs: what the address states, else what the study that is asked again states. */
+/** Returns the texts of the inputs: those of the address, else those of the study asked again. */
 export function typedIn(query: Record<string, string>, base: TuneRequest | undefined): Typed {
   const typed = typedOf(base);
   for (const field of askFields) {

@@ -1,5 +1,6 @@
-// What people say of a study: its name, a note and labels. They change them where the server allows
-// it; a change that somebody else has made meanwhile is shown, and nothing is overwritten unseen.
+// The name, the note and the labels that people give a study. They change them where the server
+// allows it; a change that somebody else has made meanwhile is shown, and nothing is overwritten
+// unseen.
 import { useState } from 'preact/hooks';
 import { api, ApiError, type StudyWords } from '../api/client';
 import type { Study } from '../api/wire';

@@ -1,8 +1,10 @@
 // Every plan that a study ranked, page by page.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { api } from '../api/client';
 import { useRead } from '../api/use_read';
-import type { RankedPlan } from '../api/wire';
+import type { GetStudyResponse, RankedPlan } from '../api/wire';
+import { Chart } from '../charts/chart';
+import { frontPoints, frontSpec } from '../charts/front';
 import { Shown } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
 import { linkTo } from '../router';
@@ -40,7 +42,17 @@ function Row({ id, ranked }: { id: string; ranked: RankedPlan }) {
   );
 }
 
-export function Plans({ id }: { id: string }) {
+/** Step time against memory for the answer's plans; nothing if there are not two of them. */
+function Front({ study }: { study: GetStudyResponse }) {
+  const text = useText();
+  const spec = useMemo(() => {
+    const points = frontPoints(study, text);
+    return points.length > 1 ? frontSpec(points, text) : undefined;
+  }, [study, text]);
+  return spec ? <Chart spec={spec} /> : null;
+}
+
+export function Plans({ id, study }: { id: string; study: GetStudyResponse }) {
   const text = useText();
   const { say } = text;
   const [token, setToken] = useState('');
@@ -54,7 +66,8 @@ export function Plans({ id }: { id: string }) {
         plans.length === 0 ? (
           <p class="card empty">{say('plans.none')}</p>
         ) : (
-          <>
+          <div class="stack">
+            <Front study={study} />
             <div class="card scroll" tabIndex={0} role="region" aria-label={say('tab.plans')}>
               <table class="wide">
                 <caption class="hidden">{say('tab.plans')}</caption>
@@ -96,7 +109,7 @@ export function Plans({ id }: { id: string }) {
                 </button>
               )}
             </nav>
-          </>
+          </div>
         )
       }
     </Shown>

@@ -106,7 +106,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             )}
             {tab === 'decision' && <Decision study={study} place={place} />}
             {tab === 'search' && <Search study={study} onEnd={reading.again} />}
-            {tab === 'plans' && path[1] === undefined && <Plans id={id} />}
+            {tab === 'plans' && path[1] === undefined && <Plans id={id} study={study} />}
             {tab === 'plans' && path[1] !== undefined && <PlanPage study={study} rank={path[1]} />}
             {tab === 'compare' && <Compare study={study} place={place} />}
             {tab === 'trials' && path[1] === undefined && <Trials id={id} />}

@@ -1,4 +1,4 @@
-// The words of the form that asks, and of what people say of a study; en.ts has all others.
+// The words of the form that asks, and of the names and notes of studies; en.ts has all others.
 import type { Message } from '../text';
 
 export const enAsk = {
@@ -35,7 +35,7 @@ export const enAsk = {
   'ask.mayKeep': 'This answer is kept nowhere, unless you keep the question as a study.',
   'ask.keep': 'Keep it as a study',
 
-  // What people say of a study.
+  // The name, the note and the labels of a study.
   'words.change': 'Change name, note and labels',
   'words.name': 'Name',
   'words.note': 'Note',
