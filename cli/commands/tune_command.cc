@@ -45,11 +45,15 @@ AnswerForm FormOfTune(const TuneOptions& options, const GlobalFlags& flags) {
   return form;
 }
 
+// Begins a study, which learns from the store whether or not the store keeps it.
 absl::StatusOr<LocalStudy> Begin(ResolvedStudy asked, const Knowledge& knowledge,
-                                 const std::string& store) {
-  if (!store.empty()) return BeginLocalStudy(store, std::move(asked), knowledge);
+                                 const std::string& store, bool leaves_no_record) {
+  if (!leaves_no_record) return BeginLocalStudy(store, std::move(asked), knowledge);
   StudyRecord record = NewStudyRecord(asked, ProtobufCodec(knowledge));
-  return LocalStudy{.record = std::move(record), .asked = std::move(asked)};
+  ASSIGN_OR_RETURN(HistorySource history,
+                   LocalHistory(store, knowledge, asked.request.history_sequence));
+  return LocalStudy{
+      .record = std::move(record), .asked = std::move(asked), .history = std::move(history)};
 }
 
 int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
@@ -62,12 +66,11 @@ int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   if (!resolved.ok()) return Fail(NamedAsStated(resolved.status(), names), flags.output);
   const auto models = LocalModels::Open(flags.cost_models);
   if (!models.ok()) return Fail(models.status(), flags.output);
-  const std::string store = options.leaves_no_record ? "" : flags.store;
-  const auto study = Begin(*std::move(resolved), *knowledge, store);
+  const auto study = Begin(*std::move(resolved), *knowledge, flags.store, options.leaves_no_record);
   if (!study.ok()) return Fail(study.status(), flags.output);
   const LocalSite site = {.knowledge = *knowledge,
                           .open_model = models->opener(),
-                          .store = store,
+                          .store = options.leaves_no_record ? "" : flags.store,
                           .form = FormOfTune(options, flags)};
   auto answer = RunLocalStudy(*study, site);
   if (!answer.ok()) answer = NamedAsStated(answer.status(), names);
@@ -157,7 +160,9 @@ void AddTuneCommand(CLI::App& app, Program& program) {
       ->delimiter(',')
       ->check(CLI::Range(0.0, 0.999));
   TakeSeveralClusters(command);
-  command.add_flag("--no-record", options->leaves_no_record, "do not store the study")
+  command
+      .add_flag("--no-record", options->leaves_no_record,
+                "do not store the study; it learns from the store all the same")
       ->group("Answer");
   command
       .add_option("--save", options->save_folder,

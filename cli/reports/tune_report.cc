@@ -36,19 +36,35 @@ std::string Heading(const std::string& text, const ReportNotes& notes,
 }
 
 // Says what to do, why, and what it risks.
-std::string Verdict(const v1::TuneResult& result, const ReportNotes& notes) {
+std::string Verdict(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
+  const v1::TuneResult& result = answer.result();
   if (result.recommendation().empty()) return "";
   const bool is_launch = result.recommendation() == "launch";
   const std::string_view advice = is_launch ? "Launch plan 1." : "Keep your plan.";
   std::string text = fmt::format("{} {}", advice, result.reason());
   if (is_launch && !result.plans().empty()) {
     const v1::Estimate& e = result.plans(0).estimate();
-    text += fmt::format(" One run in ten takes longer than {} a step; it rests on {} figures.",
-                        SecondsText(e.step_time_high_seconds()), e.provenance());
-    if (result.plans(0).exports().empty()) text += " It comes without flags (see the warnings).";
+    text +=
+        fmt::format(" One run in ten takes longer than {} a step; its time comes from {} figures.",
+                    SecondsText(e.step_time_high_seconds()), e.provenance());
+    const bool is_named = !answer.question().workload().framework().name().empty();
+    if (result.plans(0).exports().empty()) {
+      text += is_named ? " It comes without flags (see the warnings)."
+                       : " No framework was named, so there are no flags: --framework names one.";
+    }
   }
   return Painted(advice, Paint::kGood, notes.has_color) +
          Wrapped(text, notes.columns).substr(advice.size());
+}
+
+// Returns what the baseline is, unless the user stated it.
+std::string BaselineWords(const v1::TuneResult& result) {
+  const auto& defaults = result.applied_defaults();
+  const auto found = std::ranges::find(defaults, "baseline", &v1::AppliedDefault::field);
+  if (found == defaults.end()) return "the baseline (0)";
+  return found->value() == "recipe"
+             ? fmt::format("the baseline (0), a published recipe ({})", found->source())
+             : "the baseline (0), a plan by rule of thumb";
 }
 
 std::string GainLine(const v1::TuneResult& result) {
@@ -59,7 +75,7 @@ std::string GainLine(const v1::TuneResult& result) {
   const double saved = base.step_time_seconds() - best;
   const bool is_advised = !result.recommendation().empty();
   if (is_advised && IsSame(result.baseline(), result.plans(0))) {
-    return "Plan 1 is the baseline (0).";
+    return fmt::format("Plan 1 is {}.", BaselineWords(result));
   }
   if (is_advised && saved <= 0) {
     return fmt::format(
@@ -69,8 +85,8 @@ std::string GainLine(const v1::TuneResult& result) {
         ProbabilityText(base.fit_probability_ratio()));
   }
   if (saved <= 0) return "The baseline (0) is the best plan known: keep it.";
-  return fmt::format("Plan 1 has {:.2f}x the speed of the baseline (0): {} less a step ({}).",
-                     base.step_time_seconds() / best, SecondsText(saved),
+  return fmt::format("Plan 1 has {:.2f}x the speed of {}: {} less a step ({}).",
+                     base.step_time_seconds() / best, BaselineWords(result), SecondsText(saved),
                      PercentText(saved / base.step_time_seconds()));
 }
 
@@ -401,7 +417,7 @@ std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& 
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
   constexpr int kMaxKinds[] = {1'000, 1'000, 3, 2, 1};  // by brevity
-  text += Verdict(result, notes) + SearchLine(answer, notes) + "\n" +
+  text += Verdict(answer, notes) + SearchLine(answer, notes) + "\n" +
           KindsTable(result, notes.columns, kMaxKinds[notes.brevity]);
   if (notes.is_verbose) text += LikeLines(result, notes.columns);
   const std::string gain = GainLine(result);

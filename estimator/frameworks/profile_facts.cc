@@ -151,6 +151,7 @@ constexpr WordRow kWordRows[] = {
     {"offloads_activations", Flag<&FrameworkProfile::offloads_activations>},
     {"activation_offload_needs_one_stage",
      Flag<&FrameworkProfile::activation_offload_needs_one_stage>},
+    {"shards_weights_first", Flag<&FrameworkProfile::shards_weights_first>},
     {"shards_in_groups", Flag<&FrameworkProfile::shards_in_groups>},
     {"grouped_gemm", Flag<&FrameworkProfile::grouped_gemm>},
     {"qkv_is_one_gemm", Flag<&FrameworkProfile::qkv_is_one_gemm>},

@@ -120,6 +120,7 @@ struct FrameworkProfile {
       ContextParallelKind::kRing};                                // the first is usual
   std::vector<RankOrder> rank_orders = {RankOrder::kTpCpEpDpPp};  // the first is usual
   bool sizes_end_stages = false;      // layers of the first and the last stage
+  bool shards_weights_first = false;  // its guides shard the weights before they split tensors
   bool shards_in_groups = false;      // sharding groups smaller than the data-parallel group
   bool offloads_optimizer = false;    // any part of the states of a sharded optimizer, to the host
   bool offloads_activations = false;  // activations of any number of layers, to the host

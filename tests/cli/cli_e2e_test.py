@@ -148,7 +148,8 @@ class TuneTest(Folder):
         self.assertIn("--no-record", done.stderr)
         foreign = self.write("foreign.db", "something else " * 100)
         self.run_cli("tune", *self.question(), "--db", foreign, expect=8)
-        self.run_cli("tune", *self.question(), "--db", foreign, "--no-record")
+        done = self.run_cli("tune", *self.question(), "--db", foreign, "--no-record")
+        self.assertIn("does not learn from the store", done.stderr)
 
     def test_usage(self):
         self.run_cli(expect=2)

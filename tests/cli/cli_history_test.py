@@ -201,6 +201,17 @@ torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py \\
                 self.assertEqual([row["id"] for row in self.measured("--retracted", "true", *other)], [wrong])
                 self.assertEqual(self.run_cli("history", "export", *other).stdout, lines)
 
+    def test_an_answer_that_is_not_kept_learns_too(self):
+        before, study = self.tune()
+        expected = before["plans"][0]["estimate"]["step_time_seconds"]
+        self.report(study, 1.5 * expected)
+        ask = ["tune", *self.question(), "--no-record"]
+        learnt = self.json_of(*ask)["plans"]
+        self.assertNotEqual(learnt, before["plans"])
+        self.assertEqual(self.json_of(*ask, "--history-sequence", "0")["plans"], before["plans"])
+        self.assertEqual(len(self.json_of("study", "list")["studies"]), 1)
+        self.assertEqual(self.tune()[0]["plans"], learnt)
+
     def test_no_store_is_made_to_retract_from(self):
         self.run_cli("history", "retract", "m-none", "--reason", "x", expect=5)
         self.assertFalse(self.store.exists())

@@ -402,6 +402,32 @@ TEST(ChipReportTest, AListAmongTheValuesLeavesTheColumnsReadable) {
   }
 }
 
+TEST(StudyReportTest, SaysWhichBaselineIsBeaten) {
+  v1::GetStudyResponse answer = Answer();
+  v1::AppliedDefault& applied = *answer.mutable_result()->add_applied_defaults();
+  applied.set_field("baseline");
+  applied.set_value("rule of thumb");
+  EXPECT_THAT(
+      StudyReport(answer, {.columns = 140}),
+      HasSubstr("1.25x the speed of the baseline (0), a plan by rule of thumb: 2.00 s less"));
+  applied.set_value("recipe");
+  applied.set_source("NeMo, Llama 3 70B");
+  EXPECT_THAT(StudyReport(answer, {.columns = 140}),
+              HasSubstr("the baseline (0), a published recipe (NeMo, Llama 3 70B): 2.00 s less"));
+}
+
+TEST(StudyReportTest, SaysThatNoFrameworkWasNamed) {
+  v1::GetStudyResponse answer = Answer();
+  v1::TuneResult& result = *answer.mutable_result();
+  result.set_recommendation("launch");
+  result.mutable_plans(0)->clear_exports();
+  answer.mutable_question()->mutable_workload()->clear_framework();
+  EXPECT_THAT(StudyReport(answer, {.columns = 200}),
+              HasSubstr("No framework was named, so there are no flags: --framework names one."));
+  answer.mutable_question()->mutable_workload()->mutable_framework()->set_name("generic");
+  EXPECT_THAT(StudyReport(answer, {.columns = 200}), HasSubstr("It comes without flags"));
+}
+
 TEST(StudyReportTest, BeginsWithTheVerdict) {
   v1::GetStudyResponse answer = Answer();
   v1::TuneResult& result = *answer.mutable_result();
@@ -412,7 +438,7 @@ TEST(StudyReportTest, BeginsWithTheVerdict) {
   *result.mutable_model_optimum() = result.plans(0);
   EXPECT_THAT(StudyReport(answer, {}),
               HasSubstr("(16 devices)\nLaunch plan 1. It is safe. One run in ten takes longer than "
-                        "10.0 s a step; it rests on fitted\nfigures.\n250 of 1,000 plans"));
+                        "10.0 s a step; its time comes from\nfitted figures.\n250 of 1,000 plans"));
 
   result.mutable_model_optimum()->set_plan_digest("c");
   result.mutable_model_optimum()->mutable_estimate()->set_step_time_seconds(7);

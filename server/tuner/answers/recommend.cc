@@ -54,7 +54,7 @@ std::string TieWords(ChoiceReason reason) {
     case ChoiceReason::kNearerToOwn:
       return "it is nearer to your own plan";
     case ChoiceReason::kPublished:
-      return "it is the published recipe of the framework for the nearest model";
+      return "it follows a published recipe of the framework (see the baseline)";
     case ChoiceReason::kMoreUsual:
       return "it is the most usual of equally fast plans";
   }
@@ -134,7 +134,7 @@ class Table {
       return fmt::format("It is the fastest plan by the model, and fits with a probability of {}.",
                          fits);
     }
-    if (choice_.reference != choice_.cheapest) return YieldReason(fits);
+    if (choice_.reference != choice_.cheapest) return YieldReason(optimum, fits);
     std::string text;
     if (optimum.estimate.fit_probability < least) {
       text = fmt::format(
@@ -153,20 +153,21 @@ class Table {
                        choice_.tied_count, tie);
   }
 
-  // Returns why a plan is first although a cheaper one is no less sure to fit.
-  [[nodiscard]] std::string YieldReason(const std::string& fits) const {
+  // Returns why a plan is first although a cheaper one is no less safe in memory.
+  [[nodiscard]] std::string YieldReason(const RankedPlan& optimum, const std::string& fits) const {
     const RankedPlan& cheapest = candidates_[choice_.cheapest];
     std::string text = fmt::format(
-        "The fastest plan that fits as surely rests on {}, which hardly any measured run has "
+        "{}The fastest plan that is safe in memory uses {}, which hardly any measured run has "
         "confirmed in such a job. This one is {} and fits with a probability of {}",
-        fmt::join(UnmeasuredFeatures(cheapest.plan, sequence_length_), " and "),
+        optimum.plan == cheapest.plan ? "" : WhyNotOptimum(optimum), FeaturesOf(cheapest.plan),
         SlowerThan(First().estimate, cheapest.estimate), fits);
     const std::string tie = TieWords(choice_.reason);
     return tie.empty() ? text + "." : fmt::format("{}; {}.", text, tie);
   }
 
-  // Returns how much the model's favourite may gain over the user's own plan, in a sentence.
-  [[nodiscard]] std::string KeepReason() const {
+  // Returns how much the plan that would be recommended may gain over the user's own, in a
+  // sentence, and why a faster one is not recommended.
+  [[nodiscard]] std::string KeepReason(const RankedPlan& optimum) const {
     const std::size_t own = choice_.order.front();
     const std::size_t best = choice_.reference;
     const Estimate& mine = candidates_[own].estimate;
@@ -176,15 +177,36 @@ class Table {
       return "Your plan cannot be told apart from the one that would be recommended, and is not "
              "slower by the model.";
     }
+    const bool is_optimum = optimum.plan == candidates_[best].plan;
     return fmt::format(
-        "Your plan cannot be told apart from the best one: that is {} faster by the model, and is "
-        "the faster one with a probability of only {}.",
-        PercentOf(mine.step_time / other.step_time - 1),
+        "{}Your plan cannot be told apart from the one that would be recommended: that is {} "
+        "faster by the model, and is the faster one with a probability of only {}.",
+        is_optimum ? "" : WhyNotOptimum(optimum), PercentOf(mine.step_time / other.step_time - 1),
         ProbabilityOf(FasterProbability(other.step_time, uncertainties_[best], mine.step_time,
                                         uncertainties_[own])));
   }
 
  private:
+  [[nodiscard]] std::string FeaturesOf(const ParallelPlan& plan) const {
+    return fmt::format("{}", fmt::join(UnmeasuredFeatures(plan, sequence_length_), " and "));
+  }
+
+  // Returns why the model's fastest plan is not recommended, as a sentence and a space, or "" if it
+  // is only tied.
+  [[nodiscard]] std::string WhyNotOptimum(const RankedPlan& optimum) const {
+    if (optimum.estimate.fit_probability < limits_.min_fit_probability) {
+      return fmt::format("The fastest plan by the model fits with a probability of only {}. ",
+                         ProbabilityOf(optimum.estimate.fit_probability));
+    }
+    const std::string features = FeaturesOf(optimum.plan);
+    if (features.empty()) return "";
+    return fmt::format(
+        "The fastest plan by the model uses {}, which hardly any measured run has confirmed in "
+        "such "
+        "a job. ",
+        features);
+  }
+
   // Returns true if neither of two plans is known to be faster, and both are sure to fit or
   // neither.
   [[nodiscard]] bool IsLike(std::size_t a, std::size_t b) const {
@@ -269,7 +291,8 @@ void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candida
   KnownPlans known;
   if (baseline.has_value()) {
     const ParallelPlan& plan = baseline->ranked.plan;
-    if (baseline->origin == BaselineOrigin::kStated) known.own = plan;
+    const bool runs = baseline->ranked.estimate.fits;  // or else it is no plan to stay near to
+    if (baseline->origin == BaselineOrigin::kStated && runs) known.own = plan;
     if (baseline->origin == BaselineOrigin::kRecipe) known.recipe = plan;
   }
   // A default baseline knows nothing of the dimensions that the user has narrowed.
@@ -281,9 +304,9 @@ void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candida
   Table table(question, std::move(candidates), known, model);
   const bool keeps = table.IsOwnTied();
   if (keeps) table.PutOwnFirst();
-  result.recommendation = {
-      .advice = keeps ? Advice::kKeepYours : Advice::kLaunch,
-      .reason = keeps ? table.KeepReason() : table.Reason(*result.model_optimum)};
+  result.recommendation = {.advice = keeps ? Advice::kKeepYours : Advice::kLaunch,
+                           .reason = keeps ? table.KeepReason(*result.model_optimum)
+                                           : table.Reason(*result.model_optimum)};
   // Unless it is the first, the answer shows an added baseline as the baseline only.
   result.plans = table.Kinds(static_cast<std::size_t>(question.request.plan_count),
                              adds_baseline ? &baseline->ranked.plan : nullptr);

@@ -107,13 +107,20 @@ class Ranking {
     return reference;
   }
 
+  // Returns false if the choice has yielded to a plan without a feature that this one has: being
+  // surer to fit does not bring the feature back. What the user runs has been tried.
+  [[nodiscard]] bool MayWin(const Choice& choice, std::size_t i) const {
+    return choice.reference == choice.cheapest ||
+           UnmeasuredOf(i) <= UnmeasuredOf(choice.reference) || known_.own == alternatives_[i].plan;
+  }
+
   // Moves the plans that are tied with the reference to the front, the safest and plainest first.
   void PreferPlainest(Choice& choice) {
     choice.cheapest = order_.front();
     choice.reference = FindReference();
     reference_cost_ = costs_[choice.reference];
     const auto end = std::stable_partition(order_.begin(), order_.end(), [&](std::size_t i) {
-      return (!has_safe_ || IsSafe(i)) && IsTied(choice.reference, i);
+      return (!has_safe_ || IsSafe(i)) && MayWin(choice, i) && IsTied(choice.reference, i);
     });
     std::stable_sort(order_.begin(), end,
                      [&](std::size_t a, std::size_t b) { return MeritsOf(a) < MeritsOf(b); });
@@ -126,7 +133,7 @@ class Ranking {
     double doubt = 0;  // minus the probability that it fits
     Provenance provenance = Provenance::kMeasured;
     std::size_t unmeasured = 0;
-    int distance = 0;  // to the user's own plan
+    double distance = 0;  // to the user's own plan
     bool is_unpublished = true;
     double cost_class = 0;
     int unusualness = 0;

@@ -1,6 +1,7 @@
 #include "server/tuner/choice/plainness.h"
 
 #include <bit>
+#include <cmath>
 #include <type_traits>
 
 #include "search_space/spec/choices.h"
@@ -22,32 +23,43 @@ std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan, int s
   const auto add = [&](std::string_view name, bool has) {
     if (has) features.push_back(name);
   };
-  add("optimizer_offload_ratio", plan.optimizer_offload_ratio > 0);
-  add("activation_offload_ratio", plan.activation_offload_ratio > 0);
-  add("whole_weights_ratio", plan.whole_weights_ratio > 0);
-  add("recompute.selective_layer_counts", !plan.recompute.selective_layer_counts.empty());
-  add("rank_order", plan.rank_order != RankOrder::kTpCpEpDpPp);
+  add("offload of the optimizer", plan.optimizer_offload_ratio > 0);
+  add("offload of activations", plan.activation_offload_ratio > 0);
+  add("weights that stay gathered", plan.whole_weights_ratio > 0);
+  add("selective recomputation in some of the layers",
+      !plan.recompute.selective_layer_counts.empty());
+  add("an unusual order of ranks", plan.rank_order != RankOrder::kTpCpEpDpPp);
   const bool is_common = plan.schedule == Schedule::kGpipe || plan.schedule == Schedule::k1f1b ||
                          plan.schedule == Schedule::kInterleaved1f1b;
-  add("schedule", !is_common);
-  add("context_parallel", plan.context_parallel > 1 && sequence_length < kShortestSplitSequence);
-  add("context_parallel_kind",
+  add("its pipeline schedule", !is_common);
+  add("context parallelism on sequences this short",
+      plan.context_parallel > 1 && sequence_length < kShortestSplitSequence);
+  add("hybrid context parallelism",
       plan.context_parallel > 1 && plan.context_parallel_kind == ContextParallelKind::kHybrid);
   return features;
 }
 
 int Unusualness(const ParallelPlan& plan) {
   const bool keeps_sequence = plan.tensor_parallel > 1 && !plan.sequence_parallel;
-  const auto doublings =
-      static_cast<int>(std::bit_width(static_cast<unsigned>(plan.virtual_pipeline)) - 1);
-  return (keeps_sequence ? 1 : 0) + doublings;
+  const auto stages = static_cast<unsigned>(plan.pipeline_parallel * plan.virtual_pipeline);
+  return (keeps_sequence ? 1 : 0) + static_cast<int>(std::bit_width(stages) - 1);
 }
 
-int DistanceOf(const ParallelPlan& a, const ParallelPlan& b) {
-  int count = 0;
-  ForEachRow(kPlanFields,
-             [&](const auto& field) { count += a.*field.member == b.*field.member ? 0 : 1; });
-  return count;
+double DistanceOf(const ParallelPlan& a, const ParallelPlan& b) {
+  double distance = 0;
+  ForEachRow(kPlanFields, [&](const auto& field) {
+    const auto& first = a.*field.member;
+    const auto& second = b.*field.member;
+    if (first == second) return;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(first)>, int>) {
+      if (first > 0 && second > 0) {
+        distance += std::abs(std::log2(static_cast<double>(first) / second));
+        return;
+      }
+    }
+    distance += 1;
+  });
+  return distance;
 }
 
 }  // namespace meshwright

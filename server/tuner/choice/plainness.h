@@ -8,14 +8,15 @@
 namespace meshwright {
 
 // Returns the features of a plan whose cost hardly any measured run has confirmed at this length,
-// in the words of the plan's fields (docs/choice.md).
+// in words for people (docs/choice.md).
 std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan, int sequence_length);
 
 // Returns how far a plan is from those that people publish: 1 for tensor parallelism that does not
-// split the sequence, and 1 for each doubling of the virtual stages.
+// split the sequence, and 1 for each doubling of the number of stages, which counts virtual ones.
 int Unusualness(const ParallelPlan& plan);
 
-// Returns how many of the plan's fields differ.
-int DistanceOf(const ParallelPlan& a, const ParallelPlan& b);
+// Returns how far two plans are apart: the doublings between their sizes, and 1 for each other
+// field that differs.
+double DistanceOf(const ParallelPlan& a, const ParallelPlan& b);
 
 }  // namespace meshwright

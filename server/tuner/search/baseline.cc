@@ -131,6 +131,20 @@ std::optional<ParallelPlan> ByThumb(const Problem& problem, const ModelSplit& sp
   return std::nullopt;
 }
 
+// Returns the plan that shards the weights over all devices, with recomputation if it must, where
+// the framework does so by default; nullopt if it does not fit.
+std::optional<ParallelPlan> ShardedBaseline(const Problem& problem, AnalyticModel& model,
+                                            double share) {
+  if (!problem.profile.shards_weights_first) return std::nullopt;
+  for (const RecomputeGranularity recompute :
+       {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
+    ParallelPlan plan = HandMade(problem, {}, recompute);
+    plan.zero_stage = 3;
+    if (IsLegal(plan, problem) && Fits(plan, problem, model, share)) return plan;
+  }
+  return std::nullopt;
+}
+
 // Adds where the baseline comes from.
 void NoteSource(std::string value, std::string source, std::vector<AppliedDefault>& applied) {
   applied.push_back({.field = "baseline", .value = std::move(value), .source = std::move(source)});
@@ -140,6 +154,8 @@ void NoteSource(std::string value, std::string source, std::vector<AppliedDefaul
 
 std::optional<ParallelPlan> RuleOfThumbBaseline(const Problem& problem, AnalyticModel& model,
                                                 double share) {
+  std::optional<ParallelPlan> sharded = ShardedBaseline(problem, model, share);
+  if (sharded.has_value()) return sharded;
   const int devices = DeviceCount(problem.cluster);
   for (const int context : Divisors(devices)) {
     if (context > 1 && problem.workload.sequence_length / context < kLeastTokens) break;
@@ -169,7 +185,11 @@ std::optional<UsualPlan> DefaultBaseline(const Problem& problem, AnalyticModel& 
     }
     plan = RuleOfThumbBaseline(problem, model, share);
     if (plan.has_value()) {
-      NoteSource("rule of thumb", "the smallest tensor x pipeline parallelism that fits", applied);
+      const bool is_sharded = problem.profile.shards_weights_first && plan->zero_stage == 3;
+      NoteSource("rule of thumb",
+                 is_sharded ? "weights sharded over all devices before tensors are split"
+                            : "the smallest tensor x pipeline parallelism that fits",
+                 applied);
       return UsualPlan{.plan = *plan, .origin = BaselineOrigin::kRuleOfThumb};
     }
   }

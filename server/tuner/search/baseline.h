@@ -15,8 +15,9 @@ namespace meshwright {
 // product, with tensor parallelism inside the node first, that fits with micro-batch 1, ZeRO-1 (or
 // else the stage of ZeRO that the framework has) and no recomputation, or else with full
 // recomputation. If none fits, it splits the sequence by the smallest context parallelism with
-// which one does. With experts, it takes the smallest expert parallelism that makes it fit. It uses
-// at most this share of each device's memory. Returns nullopt if no such plan is legal and fits.
+// which one does. With experts, it takes the smallest expert parallelism that makes it fit. Where
+// the framework shards weights first, it is ZeRO 3 over all devices, if that fits. It uses at most
+// this share of each device's memory. Returns nullopt if no such plan is legal and fits.
 std::optional<ParallelPlan> RuleOfThumbBaseline(const Problem& problem, AnalyticModel& model,
                                                 double share = 1);
 

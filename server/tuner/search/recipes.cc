@@ -67,6 +67,7 @@ constexpr Recipe kRecipes[] = {
      .pipeline = 8,
      .virtual_stages = 8,
      .context = 2,
+     .counts_ends = true,
      .source = "NVIDIA DGX Cloud benchmarking: llama3.1-405b"},
     {.frameworks = kCore,
      .model = "Qwen3 30B-A3B",
@@ -212,6 +213,13 @@ std::optional<ParallelPlan> PlanOf(const Recipe& recipe, const Problem& problem)
                        .micro_batch_size = recipe.micro_batch,
                        .zero_stage = recipe.zero_stage,
                        .rank_order = problem.profile.rank_orders.front()};
+  const int counted = problem.model.layer_count + 2;
+  if (recipe.counts_ends && counted % recipe.pipeline == 0) {
+    plan.layers_per_stage.assign(static_cast<std::size_t>(recipe.pipeline),
+                                 counted / recipe.pipeline);
+    --plan.layers_per_stage.front();
+    --plan.layers_per_stage.back();
+  }
   if (recipe.recomputes_layers) plan.recompute.granularity = RecomputeGranularity::kFull;
   if (recipe.virtual_stages > 1) plan.schedule = Schedule::kInterleaved1f1b;
   return plan;

@@ -24,6 +24,7 @@ struct Recipe {
   int spread_experts = 1;
   int micro_batch = 1;
   int zero_stage = 1;
+  bool counts_ends = false;        // embedding and loss count as layers of the first and last stage
   bool recomputes_layers = false;  // every layer in full; otherwise as few as make it fit
   std::string_view source = {};
 };

@@ -158,7 +158,8 @@ TEST(RecommendTest, KeepsAPlanThatCannotBeToldFromTheBest) {
   const StudyResult result = Result(request);
   EXPECT_EQ(result.recommendation->advice, Advice::kKeepYours);
   EXPECT_EQ(result.plans.front().plan, first.plans.back().plan);
-  EXPECT_THAT(result.recommendation->reason, HasSubstr("cannot be told apart from the best one"));
+  EXPECT_THAT(result.recommendation->reason,
+              HasSubstr("cannot be told apart from the one that would be recommended"));
 
   request.baseline = StatedPlan({.tensor_parallel = 8, .pipeline_parallel = 2});
   request.choice.tie_probability = 0.7;

@@ -142,6 +142,20 @@ TEST_F(ChoiceTest, AnUnmeasuredFeatureYieldsUpToTenPerCent) {
   EXPECT_THAT(Rank({.tie_probability = 0.9}), ElementsAre(2, 0, 1));
 }
 
+// The first yields to the third, so the second does not win by the same feature, although it is
+// surer to fit; unless it is what the user runs.
+TEST_F(ChoiceTest, AFeatureThatHasYieldedDoesNotComeBack) {
+  Add(10, 0.97, 0.02).context_parallel = 2;
+  const ParallelPlan& surer = Add(10.7, 1, 0.02);
+  plans_[1].context_parallel = 4;
+  Add(10.7, 0.97, 0.02);
+  const Choice choice = Choose();
+  EXPECT_EQ(choice.reference, 2U);
+  EXPECT_EQ(choice.order.front(), 2U);
+  EXPECT_EQ(choice.tied_count, 1U);
+  EXPECT_EQ(Choose({}, {.own = surer}).tied_count, 2U);
+}
+
 TEST_F(ChoiceTest, AnUnsafePlanDoesNotEnterTheTie) {
   Add(10, 0.96, 0.05);
   Add(10, 0.94, 0.05);
@@ -169,31 +183,37 @@ TEST(Plainness, NamesWhatNoRunHasConfirmed) {
   plan.optimizer_offload_ratio = 0.25;
   plan.schedule = Schedule::kDualpipe;
   EXPECT_THAT(UnmeasuredFeatures(plan, 8192),
-              ElementsAre("optimizer_offload_ratio", "schedule", "context_parallel_kind"));
+              ElementsAre("offload of the optimizer", "its pipeline schedule",
+                          "hybrid context parallelism"));
 }
 
 TEST(Plainness, ShortSequencesAreNotSplitInMeasuredRuns) {
   const ParallelPlan plan = {.context_parallel = 2};
   EXPECT_THAT(UnmeasuredFeatures(plan, 8192), IsEmpty());
-  EXPECT_THAT(UnmeasuredFeatures(plan, 4096), ElementsAre("context_parallel"));
+  EXPECT_THAT(UnmeasuredFeatures(plan, 4096),
+              ElementsAre("context parallelism on sequences this short"));
 }
 
-TEST(Plainness, UsualPlansSplitSequencesAndHaveFewVirtualStages) {
+TEST(Plainness, UsualPlansSplitSequencesAndHaveFewStages) {
   EXPECT_EQ(Unusualness({}), 0);
   EXPECT_EQ(Unusualness({.tensor_parallel = 2}), 1);
   EXPECT_EQ(Unusualness({.tensor_parallel = 2, .sequence_parallel = true}), 0);
-  EXPECT_EQ(Unusualness({.pipeline_parallel = 4, .virtual_pipeline = 5}), 2);
-  EXPECT_EQ(Unusualness({.pipeline_parallel = 4, .virtual_pipeline = 10}), 3);
+  EXPECT_EQ(Unusualness({.pipeline_parallel = 4, .virtual_pipeline = 5}), 4);
+  EXPECT_EQ(Unusualness({.pipeline_parallel = 4, .virtual_pipeline = 10}), 5);
+  EXPECT_EQ(Unusualness({.pipeline_parallel = 64}), 6);
 }
 
-TEST(Plainness, DistanceCountsFields) {
-  ParallelPlan a;
-  ParallelPlan b;
-  EXPECT_EQ(DistanceOf(a, b), 0);
-  b.tensor_parallel = 4;
-  b.recompute.granularity = RecomputeGranularity::kFull;
-  b.recompute.layer_counts = {2};
-  EXPECT_EQ(DistanceOf(a, b), 2);
+// tp 8 x dp 16 is nearer to tp 4 x dp 32 than tp 1 x dp 128 is, although each differs in two sizes.
+TEST(Plainness, DistanceCountsDoublingsAndFields) {
+  const ParallelPlan own = {.tensor_parallel = 4, .data_parallel = 32};
+  EXPECT_EQ(DistanceOf(own, own), 0);
+  EXPECT_EQ(DistanceOf(own, {.tensor_parallel = 8, .data_parallel = 16}), 2);
+  EXPECT_EQ(DistanceOf({.tensor_parallel = 1, .data_parallel = 128}, own), 4);
+  ParallelPlan other = own;
+  other.recompute.granularity = RecomputeGranularity::kFull;
+  other.recompute.layer_counts = {2};
+  other.zero_stage = own.zero_stage == 0 ? 1 : 0;
+  EXPECT_EQ(DistanceOf(own, other), 2);
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

@@ -66,6 +66,17 @@ TEST(RecipeTest, FillsTheDevices) {
   }
 }
 
+// 126 layers, embedding and loss are 128 parts: 16 for each of 8 stages.
+TEST(RecipeTest, CountsTheEndsWhereTheRecipeDoes) {
+  const Problem problem = ProblemOf(Llama31_405b(), 128, "megatron-core", 8192);
+  const auto plan = PlanOf(*NearestRecipe(problem), problem);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_THAT(plan->layers_per_stage, testing::ElementsAre(15, 16, 16, 16, 16, 16, 16, 15));
+  EXPECT_TRUE(CheckPlan(*plan, problem, "plan").empty());
+  EXPECT_TRUE(BrokenRules(ToEstimatorProblem(problem), *plan).empty());
+  EXPECT_TRUE(CautionsAbout(ToEstimatorProblem(problem), *plan).empty());
+}
+
 // The answer says where its baseline comes from.
 TEST(RecipeTest, IsTheBaselineAndSaysSo) {
   const auto source = [](const Problem& problem) {
@@ -77,6 +88,21 @@ TEST(RecipeTest, IsTheBaselineAndSaysSo) {
   };
   EXPECT_EQ(source(ProblemOf(Llama2_70b(), 16, "megatron-core")), "baseline: recipe");
   EXPECT_EQ(source(ProblemOf(Llama2_70b(), 16, "generic")), "baseline: rule of thumb");
+}
+
+TEST(BaselineByThumbTest, ShardsWeightsFirstWhereTheFrameworkDoes) {
+  for (const char* framework : {"pytorch-fsdp", "deepspeed", "torchtitan"}) {
+    const Problem problem = ProblemOf(Llama2_70b(), 16, framework);
+    AnalyticModel model(ToEstimatorProblem(problem));
+    const auto plan = RuleOfThumbBaseline(problem, model);
+    ASSERT_TRUE(plan.has_value()) << framework;
+    EXPECT_EQ(plan->data_parallel, 128) << framework;
+    EXPECT_EQ(plan->zero_stage, 3) << framework;
+    EXPECT_EQ(plan->recompute.granularity, RecomputeGranularity::kFull) << framework;
+  }
+  const Problem other = ProblemOf(Llama2_70b(), 16, "megatron-core");
+  AnalyticModel model(ToEstimatorProblem(other));
+  EXPECT_GT(RuleOfThumbBaseline(other, model)->tensor_parallel, 1);
 }
 
 // Frameworks without ZeRO 1, sequence parallelism or pipelines have a baseline too, which can be
