@@ -14,6 +14,14 @@
 namespace meshwright {
 namespace {
 
+int DeviceCountOf(const StageDevices& d) {
+  return d.sharding.tensor_parallel * d.sharding.context_parallel * d.data_parallel;
+}
+
+double NodeCountOf(const StageDevices& d) {
+  return static_cast<double>(DeviceCountOf(d)) / d.pool->devices_per_node;
+}
+
 // Returns the number of ranks that split a stage's message. Without sequence parallelism every
 // tensor-parallel rank holds all of it, and sends all of it unless the framework splits it.
 int MessageShards(const StageDevices& from, const EstimatorProblem& problem) {
@@ -49,7 +57,8 @@ Seconds InterPoolMessageTime(const StageDevices& from, const StageDevices& to,
                              const EstimatorProblem& problem) {
   const int shards = MessageShards(from, problem);
   const Bytes whole = from.unit->boundary;
-  return InterPoolTime(Scale(whole, 1.0 / shards), from.pool->devices_per_node,
+  const Bytes all = Scale(whole, 1.0 / shards) * DeviceCountOf(from);
+  return InterPoolTime(all, std::min(NodeCountOf(from), NodeCountOf(to)),
                        problem.cluster.inter_pool) +
          GatherShards(whole, std::min(shards, to.sharding.tensor_parallel), to, problem);
 }

@@ -252,8 +252,8 @@ Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
   return pool.inter_node.latency + bytes / (NicShare(pool, topology, 2) * kNicShare);
 }
 
-Seconds InterPoolTime(Bytes bytes, int devices_per_node, const InterPoolLink& link) {
-  return link.latency + bytes * devices_per_node / link.bandwidth_per_node;
+Seconds InterPoolTime(Bytes bytes, double nodes, const InterPoolLink& link) {
+  return link.latency + bytes / (link.bandwidth_per_node * nodes);
 }
 
 }  // namespace meshwright

@@ -23,9 +23,9 @@ inline constexpr double kMessageShare = 0.75;
 Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
                          const Topology& topology);
 
-// Returns the time in which every device of a stage sends `bytes` to the next stage, in another
-// pool.
-Seconds InterPoolTime(Bytes bytes, int devices_per_node, const InterPoolLink& link);
+// Returns the time in which a stage sends `bytes` in all to the next stage, in another pool. All of
+// them leave the nodes of the one and enter those of the other; `nodes` is the smaller number.
+Seconds InterPoolTime(Bytes bytes, double nodes, const InterPoolLink& link);
 
 // Returns the share of its node's NIC bandwidth that one device gets while all devices send.
 BytesPerSecond NicShare(const NodePool& pool, const Topology& topology, int node_span);

@@ -273,14 +273,14 @@ TEST(CollectiveTime, GrowsWithBytes) {
 }
 
 // 45 MB: in the node 10 us + 45e6 / 225e9 = 210 us; across 40 us + 45e6 / 19.5e9 = 2.347692 ms;
-// to another pool 30 us + 8 * 45e6 / 25e9 = 14.43 ms, all devices of the node over one link.
+// to another pool 8 x 45 MB over the links of two nodes, 30 us + 360e6 / 50e9 = 7.23 ms.
 TEST(PointToPointTime, ByHand) {
   const NodePool pool = PlainPool(4);
   const Bytes message = {45'000'000};
   EXPECT_NEAR(PointToPointTime(message, false, pool, {}).count(), 210e-6, 1e-12);
   EXPECT_NEAR(PointToPointTime(message, true, pool, {}).count(), 2.3476923e-3, 1e-9);
   const InterPoolLink link = {.bandwidth_per_node = {25e9}, .latency = Seconds(30e-6)};
-  EXPECT_NEAR(InterPoolTime(message, 8, link).count(), 14.43e-3, 1e-12);
+  EXPECT_NEAR(InterPoolTime({8 * message.count}, 2, link).count(), 7.23e-3, 1e-12);
 }
 
 // Two fabrics of 16 nodes each are 32 nodes: beyond a segment of 16 they share its uplinks.
