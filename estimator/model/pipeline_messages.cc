@@ -71,11 +71,12 @@ Seconds SlowestMessage(const StageRuns& stages, const EstimatorProblem& problem)
   const StageDevices* last = nullptr;  // whose messages were timed
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const StageDevices& from = *runs[i].stage.devices;
-    const bool is_last = i + 1 == runs.size();
-    if (!is_last && runs[i + 1].stage.devices->pool != from.pool) {
-      slowest = std::max(slowest, InterPoolMessageTime(from, *runs[i + 1].stage.devices, problem));
+    const StageDevices* to = i + 1 < runs.size() ? runs[i + 1].stage.devices : nullptr;
+    const bool stays = to != nullptr && to->pool == from.pool;
+    if (to != nullptr && !stays) {
+      slowest = std::max(slowest, InterPoolMessageTime(from, *to, problem));
     }
-    if (last == &from || (is_last && runs[i].count == 1)) continue;
+    if (last == &from || (!stays && runs[i].count == 1)) continue;
     slowest = std::max(slowest, MessageTime(from, stages.stages_name_pools(), problem));
     last = &from;
   }
