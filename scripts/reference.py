@@ -30,6 +30,8 @@ WORDS = {
     "Workload.norm_kernel": "KernelFusion", "Workload.cross_entropy_kernel": "KernelFusion",
     "Workload.optimizer": "Optimizer", "Workload.gradient_dtype": "GradientDtype",
     "Workload.fp8_recipe": "Fp8Recipe",
+    "MoeTraining.dispatcher": "MoeDispatcher",
+    "MoeTraining.dispatch_dtype": "DispatchDtype",
     "Framework.name": None, "Framework.version": None, "FrameworkFact.name": None, "FrameworkFact.value": None,
     "Cluster.name": None, "NodePool.name": None, "NodePool.chip": None,
     "IntraNodeLink.kind": "LinkKind", "InterNodeLink.kind": "LinkKind", "Topology.kind": "ClusterTopology",

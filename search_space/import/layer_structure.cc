@@ -168,6 +168,16 @@ int SharedWidth(ConfigReader& config, const Family& family, int expert_size) {
   return static_cast<int>(width);
 }
 
+// Reads the groups that the router chooses first. A file in which they leave the choice free, or do
+// not divide the experts, states nothing about where tokens go.
+void ReadRouterGroups(ConfigReader& config, MoeSpec& moe) {
+  const int groups = config.Integer({"n_group"}).value_or(0);
+  const int chosen = config.Integer({"topk_group"}).value_or(0);
+  if (groups <= 1 || chosen < 1 || chosen >= groups || moe.expert_count % groups != 0) return;
+  moe.group_count = groups;
+  moe.groups_per_token = chosen;
+}
+
 void ReadExperts(ConfigReader& config, const Family& family, ModelSpec& model) {
   const char* key = config.Find(kExpertCounts);
   const auto count = config.Integer(kExpertCounts);
@@ -194,6 +204,7 @@ void ReadExperts(ConfigReader& config, const Family& family, ModelSpec& model) {
   moe.expert_ffn_hidden_size =
       config.Size({"moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size"});
   moe.shared_expert_ffn_hidden_size = SharedWidth(config, family, moe.expert_ffn_hidden_size);
+  ReadRouterGroups(config, moe);
   config.Ignore("intermediate_size_mlp");  // read later if a layer is dense
   model.moe = moe;
 }

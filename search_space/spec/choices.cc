@@ -108,6 +108,26 @@ std::span<const ChoiceWord<KernelFusion>> Choices<KernelFusion>() {
 }
 
 template <>
+std::span<const ChoiceWord<MoeDispatcher>> Choices<MoeDispatcher>() {
+  static constexpr ChoiceWord<MoeDispatcher> kTable[] = {
+      {MoeDispatcher::kAllgather, "allgather"},
+      {MoeDispatcher::kAlltoall, "alltoall"},
+      {MoeDispatcher::kDeepep, "deepep"},
+      {MoeDispatcher::kHybridep, "hybridep"},
+  };
+  return kTable;
+}
+
+template <>
+std::span<const ChoiceWord<DispatchDtype>> Choices<DispatchDtype>() {
+  static constexpr ChoiceWord<DispatchDtype> kTable[] = {
+      {DispatchDtype::kBf16, "bf16"},
+      {DispatchDtype::kFp8, "fp8"},
+  };
+  return kTable;
+}
+
+template <>
 std::span<const ChoiceWord<Optimizer>> Choices<Optimizer>() {
   static constexpr ChoiceWord<Optimizer> kTable[] = {
       {Optimizer::kAdam, "adam"},

@@ -30,6 +30,10 @@ enum class GradientDtype { kFp32, kBf16, kFp16 };
 enum class Fp8Recipe { kTensorwise, kRowwise, kBlockwise, kDelayed, kMxfp8 };
 enum class AttentionKernel { kUnfused, kFusedSoftmax, kFlash1, kFlash2, kFlash3, kCudnn, kVendor };
 enum class KernelFusion { kUnfused, kFused };
+// The way in which tokens come to their experts: all tokens to all ranks, one copy for each expert,
+// or one copy for each rank and, between nodes, for each node (DeepEP, HybridEP).
+enum class MoeDispatcher { kAllgather, kAlltoall, kDeepep, kHybridep };
+enum class DispatchDtype { kBf16, kFp8 };
 enum class Optimizer { kAdam, kAdam8bit, kSgd };
 enum class Schedule {
   kGpipe,
@@ -103,6 +107,10 @@ template <>
 std::span<const ChoiceWord<AttentionKernel>> Choices<AttentionKernel>();
 template <>
 std::span<const ChoiceWord<KernelFusion>> Choices<KernelFusion>();
+template <>
+std::span<const ChoiceWord<MoeDispatcher>> Choices<MoeDispatcher>();
+template <>
+std::span<const ChoiceWord<DispatchDtype>> Choices<DispatchDtype>();
 template <>
 std::span<const ChoiceWord<Optimizer>> Choices<Optimizer>();
 template <>

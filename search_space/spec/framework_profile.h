@@ -39,6 +39,8 @@ struct FrameworkProfile {
   // The ratio of LayerNorm (GPT) models, if it differs.
   std::optional<double> layernorm_dropout_ratio = {};
   Overlap overlap = {};
+  // DeepEP and HybridEP run only where devices are joined by NVLink; elsewhere all-to-all is usual.
+  MoeTraining moe = {};
 
   // Kernels of a layer.
   bool qkv_is_one_gemm = true;
@@ -57,6 +59,13 @@ struct FrameworkProfile {
   double host_backward_ratio = 0.8;          // backward launch / forward launch
   Seconds host_per_recomputed_layer =
       Seconds(0);  // random-state bookkeeping of a checkpointed layer
+
+  // Operations that the host launches to route tokens, and to put them in the order of their
+  // experts and back, forward.
+  int routing_launches = 12;
+  // Host time of each expert's product in a grouped GEMM that launches them one by one; 0: it is
+  // one kernel.
+  Seconds host_per_expert_gemm = Seconds(0);
 
   // Host time of a tensor-parallel collective, in addition to its launch, per rank of the
   // collective, if a pipeline across nodes contends with it.

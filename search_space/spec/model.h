@@ -20,6 +20,10 @@ struct MoeSpec {
   // Leading layers that keep the dense feed-forward; 0 if ModelSpec::layers says which do.
   int first_dense_layer_count = 0;
   double imbalance_ratio = 1.0;  // tokens of the busiest expert rank / mean; >= 1
+  // The router chooses for each token so many of the equal groups of experts, and experts in them
+  // (node-limited routing, DeepSeek-V3, arXiv 2412.19437, 2.1.2); 0: it chooses among all experts.
+  int group_count = 0;
+  int groups_per_token = 0;
   bool operator==(const MoeSpec&) const = default;
 };
 

@@ -50,6 +50,16 @@ double Parameters(const ModelSpec& model, bool active_only) {
   return total;
 }
 
+void CheckRouterGroups(const MoeSpec& moe, LimitChecker& check) {
+  check.Range("moe.group_count", moe.group_count, 0, kMaxSize);
+  check.Range("moe.groups_per_token", moe.groups_per_token, moe.group_count > 0 ? 1 : 0,
+              std::max(0, moe.group_count));
+  if (moe.group_count > 0 && moe.expert_count % moe.group_count != 0) {
+    check.Add("moe.group_count",
+              fmt::format("{}; must divide expert_count {}", moe.group_count, moe.expert_count));
+  }
+}
+
 void CheckMoe(const ModelSpec& model, LimitChecker& check) {
   const MoeSpec& moe = *model.moe;
   check.Range("moe.expert_count", moe.expert_count, 1, kMaxSize);
@@ -68,6 +78,7 @@ void CheckMoe(const ModelSpec& model, LimitChecker& check) {
                           model.layer_count));
   }
   check.AtLeast("moe.imbalance_ratio", moe.imbalance_ratio, 1);
+  CheckRouterGroups(moe, check);
   if (!model.layers.empty() && moe.first_dense_layer_count > 0) {
     check.Add("moe.first_dense_layer_count",
               fmt::format("{}; must be 0 if layers are listed", moe.first_dense_layer_count));

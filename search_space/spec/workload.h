@@ -16,6 +16,9 @@ struct Overlap {
   bool parameter_gather = false;
   bool tensor_parallel = false;
   bool pipeline_p2p = false;
+  // Messages to experts and back: behind another micro-batch, and behind the shared experts.
+  bool expert_parallel = false;
+  bool shared_expert = false;
   bool operator==(const Overlap&) const = default;
 };
 
@@ -24,7 +27,24 @@ struct OverlapRequest {
   std::optional<bool> parameter_gather = {};
   std::optional<bool> tensor_parallel = {};
   std::optional<bool> pipeline_p2p = {};
+  std::optional<bool> expert_parallel = {};
+  std::optional<bool> shared_expert = {};
   bool operator==(const OverlapRequest&) const = default;
+};
+
+// The way in which tokens come to their experts and back.
+struct MoeTraining {
+  MoeDispatcher dispatcher = MoeDispatcher::kAlltoall;
+  DispatchDtype dispatch_dtype = DispatchDtype::kBf16;  // on the way to the experts
+  double capacity_factor = 0;  // most tokens of an expert / mean; 0: none is dropped
+  bool operator==(const MoeTraining&) const = default;
+};
+
+struct MoeTrainingRequest {
+  std::optional<MoeDispatcher> dispatcher = {};
+  std::optional<DispatchDtype> dispatch_dtype = {};
+  std::optional<double> capacity_factor = {};
+  bool operator==(const MoeTrainingRequest&) const = default;
 };
 
 // A fact of the framework's profile that has another value in this workload, such as
@@ -53,6 +73,7 @@ struct WorkloadRequest {
   std::optional<std::string> framework_name = {};
   std::optional<std::string> framework_version = {};
   std::vector<FrameworkFactRequest> framework_facts = {};
+  MoeTrainingRequest moe = {};
   bool operator==(const WorkloadRequest&) const = default;
 };
 
@@ -72,6 +93,7 @@ struct Workload {
   Overlap overlap = {};
   std::string framework_name = {};
   std::string framework_version = {};
+  MoeTraining moe = {};
   bool operator==(const Workload&) const = default;
 };
 

@@ -19,6 +19,9 @@ void Fill(const MoeSpec& moe, v1::Moe& wire) {
   wire.set_shared_expert_ffn_hidden_size(moe.shared_expert_ffn_hidden_size);
   wire.set_first_dense_layer_count(moe.first_dense_layer_count);
   wire.set_imbalance_ratio(moe.imbalance_ratio);
+  if (moe.group_count == 0) return;
+  wire.set_group_count(moe.group_count);
+  wire.set_groups_per_token(moe.groups_per_token);
 }
 
 void Fill(const MlaSpec& mla, v1::Mla& wire) {
@@ -118,6 +121,16 @@ void FillOverlap(const OverlapRequest& overlap, v1::Workload& wire) {
   if (overlap.parameter_gather) out.set_parameter_gather(*overlap.parameter_gather);
   if (overlap.tensor_parallel) out.set_tensor_parallel(*overlap.tensor_parallel);
   if (overlap.pipeline_p2p) out.set_pipeline_p2p(*overlap.pipeline_p2p);
+  if (overlap.expert_parallel) out.set_expert_parallel(*overlap.expert_parallel);
+  if (overlap.shared_expert) out.set_shared_expert(*overlap.shared_expert);
+}
+
+void FillMoeTraining(const MoeTrainingRequest& moe, v1::Workload& wire) {
+  if (moe == MoeTrainingRequest()) return;
+  v1::MoeTraining& out = *wire.mutable_moe();
+  if (moe.dispatcher) out.set_dispatcher(Text(*moe.dispatcher));
+  if (moe.dispatch_dtype) out.set_dispatch_dtype(Text(*moe.dispatch_dtype));
+  if (moe.capacity_factor) out.set_capacity_factor(*moe.capacity_factor);
 }
 
 }  // namespace
@@ -159,6 +172,7 @@ v1::Workload ToWire(const WorkloadRequest& workload) {
   if (workload.grouped_gemm) wire.set_grouped_gemm(*workload.grouped_gemm);
   if (workload.dropout_ratio) wire.set_dropout_ratio(*workload.dropout_ratio);
   FillOverlap(workload.overlap, wire);
+  FillMoeTraining(workload.moe, wire);
   if (workload.framework_name) wire.mutable_framework()->set_name(*workload.framework_name);
   if (workload.framework_version) {
     wire.mutable_framework()->set_version(*workload.framework_version);

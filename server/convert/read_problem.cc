@@ -17,7 +17,9 @@ MoeSpec ReadMoe(const MessageReader& in) {
           .expert_ffn_hidden_size = in.RequiredInt("expert_ffn_hidden_size"),
           .shared_expert_ffn_hidden_size = in.Int("shared_expert_ffn_hidden_size").value_or(0),
           .first_dense_layer_count = in.Int("first_dense_layer_count").value_or(0),
-          .imbalance_ratio = in.Double("imbalance_ratio").value_or(1.0)};
+          .imbalance_ratio = in.Double("imbalance_ratio").value_or(1.0),
+          .group_count = in.Int("group_count").value_or(0),
+          .groups_per_token = in.Int("groups_per_token").value_or(0)};
 }
 
 MlaSpec ReadMla(const MessageReader& in) {
@@ -175,7 +177,14 @@ WorkloadRequest ReadWorkload(const MessageReader& in) {
     workload.overlap = {.gradient_reduce = overlap->Bool("gradient_reduce"),
                         .parameter_gather = overlap->Bool("parameter_gather"),
                         .tensor_parallel = overlap->Bool("tensor_parallel"),
-                        .pipeline_p2p = overlap->Bool("pipeline_p2p")};
+                        .pipeline_p2p = overlap->Bool("pipeline_p2p"),
+                        .expert_parallel = overlap->Bool("expert_parallel"),
+                        .shared_expert = overlap->Bool("shared_expert")};
+  }
+  if (const auto moe = in.Child("moe")) {
+    workload.moe = {.dispatcher = moe->Choice<MoeDispatcher>("dispatcher"),
+                    .dispatch_dtype = moe->Choice<DispatchDtype>("dispatch_dtype"),
+                    .capacity_factor = moe->Double("capacity_factor")};
   }
   if (const auto framework = in.Child("framework")) {
     workload.framework_name = framework->Text("name");

@@ -28,7 +28,9 @@ ModelSpec FullModel() {
                          .expert_ffn_hidden_size = 256,
                          .shared_expert_ffn_hidden_size = 128,
                          .first_dense_layer_count = 0,  // the layers below say which are dense
-                         .imbalance_ratio = 1.25},
+                         .imbalance_ratio = 1.25,
+                         .group_count = 4,
+                         .groups_per_token = 2},
           .mla = MlaSpec{.q_lora_rank = 96,
                          .kv_lora_rank = 64,
                          .qk_nope_head_dim = 24,
@@ -86,10 +88,15 @@ WorkloadRequest FullWorkload() {
           .overlap = {.gradient_reduce = true,
                       .parameter_gather = false,
                       .tensor_parallel = true,
-                      .pipeline_p2p = false},
+                      .pipeline_p2p = false,
+                      .expert_parallel = true,
+                      .shared_expert = false},
           .framework_name = "megatron-core",
           .framework_version = "0.14",
-          .framework_facts = {{.name = "host_per_launch_seconds", .value = "4e-5"}}};
+          .framework_facts = {{.name = "host_per_launch_seconds", .value = "4e-5"}},
+          .moe = {.dispatcher = MoeDispatcher::kHybridep,
+                  .dispatch_dtype = DispatchDtype::kFp8,
+                  .capacity_factor = 1.25}};
 }
 
 ClusterRequest FullCluster() {

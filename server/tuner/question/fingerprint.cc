@@ -98,8 +98,10 @@ void AddModel(const ModelSpec& model, Text& text) {
   text.Add(layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied, window, mtp,
            moe.has_value(), mla.has_value());
   if (moe.has_value()) {
-    const auto& [experts, chosen, expert_ffn, shared_ffn, dense, imbalance] = *moe;
+    const auto& [experts, chosen, expert_ffn, shared_ffn, dense, imbalance, groups, chosen_groups] =
+        *moe;
     text.Add(experts, chosen, expert_ffn, shared_ffn, dense, imbalance);
+    if (groups > 0) text.Add(groups, chosen_groups);
   }
   if (mla.has_value()) {
     const auto& [q_rank, kv_rank, nope, rope, value, index_heads, index_dim, index_tokens] = *mla;
@@ -109,12 +111,31 @@ void AddModel(const ModelSpec& model, Text& text) {
   AddStructure(model, text);
 }
 
-void AddWorkload(const Workload& workload, Text& text) {
+// Adds what differs from the usual way to exchange tokens, so that fingerprints stored before these
+// fields existed stay valid.
+void AddMoeTraining(const Problem& problem, Text& text) {
+  const auto& [dispatcher, dtype, capacity] = problem.workload.moe;
+  const Overlap& overlap = problem.workload.overlap;
+  const Overlap& usual = problem.profile.overlap;
+  if (problem.workload.moe != UsualMoeTraining(problem.profile, problem.cluster.pools.front())) {
+    text.Add(std::string_view("moe"), dispatcher, dtype, capacity);
+  }
+  if (overlap.expert_parallel != usual.expert_parallel) {
+    text.Add(std::string_view("expert_parallel"), overlap.expert_parallel);
+  }
+  if (overlap.shared_expert != usual.shared_expert) {
+    text.Add(std::string_view("shared_expert"), overlap.shared_expert);
+  }
+}
+
+void AddWorkload(const Problem& problem, Text& text) {
   const auto& [sequence, batch, precision, attention, norm, cross_entropy, optimizer, gradient, fp8,
-               grouped, dropout, overlap, framework, version] = workload;
-  const auto& [reduce, gather, tensor, p2p] = overlap;
+               grouped, dropout, overlap, framework, version, moe] = problem.workload;
+  const auto& [reduce, gather, tensor, p2p, expert, shared] = overlap;
+  static_cast<void>(std::tie(moe, expert, shared));
   text.Add(sequence, batch, precision, attention, norm, cross_entropy, optimizer, gradient, fp8,
            grouped, dropout, reduce, gather, tensor, p2p, framework, version);
+  if (problem.model.moe.has_value()) AddMoeTraining(problem, text);
 }
 
 void AddPool(const NodePool& pool, Text& text) {
@@ -196,7 +217,7 @@ bool IsSameJob(const Problem& a, const Problem& b) {
 std::string JobFingerprint(const Problem& problem) {
   Text text;
   AddModel(problem.model, text);
-  AddWorkload(problem.workload, text);
+  AddWorkload(problem, text);
   AddCluster(problem.cluster, text);
   return Fnv1a128Hex(text.text());
 }

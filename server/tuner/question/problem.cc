@@ -111,6 +111,33 @@ GradientDtype UsualGradientDtype(const FrameworkProfile& profile, Precision prec
   return is_fp16 ? GradientDtype::kFp16 : GradientDtype::kBf16;
 }
 
+// DeepEP's kernels reach at most eight devices over NVLink (deep_ep: NUM_MAX_NVL_PEERS); HybridEP's
+// reach a whole rack (Megatron-Bridge, flex_dispatcher_backend.py: deepep on Ampere to B300,
+// hybridep on GB200 and GB300).
+constexpr int kMostDeepepDevices = 8;
+
+bool IsNvlink(LinkKind kind) {
+  return kind == LinkKind::kNvlink3 || kind == LinkKind::kNvlink4 || kind == LinkKind::kNvlink5;
+}
+
+void ResolveMoeTraining(const WorkloadRequest& stated, Problem& problem, Defaults& defaults,
+                        Workload& w) {
+  const MoeTraining usual = UsualMoeTraining(problem.profile, problem.cluster.pools.front());
+  const Overlap& overlap = problem.profile.overlap;
+  w.moe = {.dispatcher = stated.moe.dispatcher.value_or(usual.dispatcher),
+           .dispatch_dtype = stated.moe.dispatch_dtype.value_or(usual.dispatch_dtype),
+           .capacity_factor = stated.moe.capacity_factor.value_or(usual.capacity_factor)};
+  w.overlap.expert_parallel = stated.overlap.expert_parallel.value_or(overlap.expert_parallel);
+  w.overlap.shared_expert = stated.overlap.shared_expert.value_or(overlap.shared_expert);
+  if (!problem.model.moe.has_value()) return;  // not worth a word
+  defaults.Choice("moe.dispatcher", stated.moe.dispatcher, usual.dispatcher);
+  defaults.Choice("moe.dispatch_dtype", stated.moe.dispatch_dtype, usual.dispatch_dtype);
+  defaults.Number("moe.capacity_factor", stated.moe.capacity_factor, usual.capacity_factor);
+  defaults.Number("overlap.expert_parallel", stated.overlap.expert_parallel,
+                  overlap.expert_parallel);
+  defaults.Number("overlap.shared_expert", stated.overlap.shared_expert, overlap.shared_expert);
+}
+
 Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Problem& problem) {
   const FrameworkProfile& profile = problem.profile;
   Defaults defaults(problem.applied_defaults, "workload", ProfileName(profile));
@@ -153,6 +180,7 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Pr
       "overlap.tensor_parallel", stated.overlap.tensor_parallel, usual.tensor_parallel);
   w.overlap.pipeline_p2p =
       defaults.Number("overlap.pipeline_p2p", stated.overlap.pipeline_p2p, usual.pipeline_p2p);
+  ResolveMoeTraining(stated, problem, defaults, w);
   w.framework_name = profile.name;
   w.framework_version = profile.version;
   if (!stated.framework_name.has_value()) {
@@ -382,6 +410,19 @@ std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& p
 }
 
 }  // namespace
+
+MoeTraining UsualMoeTraining(const FrameworkProfile& profile, const NodePool& pool) {
+  MoeTraining usual = profile.moe;
+  const bool needs_nvlink =
+      usual.dispatcher == MoeDispatcher::kDeepep || usual.dispatcher == MoeDispatcher::kHybridep;
+  if (!needs_nvlink) return usual;
+  if (!IsNvlink(pool.intra_node.kind)) {
+    usual.dispatcher = MoeDispatcher::kAlltoall;
+  } else if (pool.intra_node.domain_size > kMostDeepepDevices) {
+    usual.dispatcher = MoeDispatcher::kHybridep;
+  }
+  return usual;
+}
 
 std::string ChipMistake(const absl::Status& unknown) {
   constexpr std::string_view kField = "chip = ";

@@ -115,6 +115,36 @@ TEST(ResolveProblemTest, DefaultsSuitThePrecision) {
   EXPECT_EQ(resolved("megatron-lm", Precision::kFp8).fp8_recipe, Fp8Recipe::kDelayed);
 }
 
+// DeepEP reaches eight devices over NVLink.
+TEST(ResolveProblemTest, DispatcherSuitsTheNode) {
+  const auto dispatcher = [](const std::string& framework, const std::string& chip) {
+    Question question = TinyQuestion();
+    question.model = TinyExperts();
+    question.workload.framework_name = framework;
+    question.cluster.pools.front().chip = chip;
+    return Resolved(question).workload.moe.dispatcher;
+  };
+  EXPECT_EQ(dispatcher("megatron-core", "nvidia-h100-sxm5-80gb"), MoeDispatcher::kDeepep);
+  EXPECT_EQ(dispatcher("megatron-core", "nvidia-gb200-nvl72"), MoeDispatcher::kHybridep);
+  EXPECT_EQ(dispatcher("megatron-core", "amd-instinct-mi300x"), MoeDispatcher::kAlltoall);
+  EXPECT_EQ(dispatcher("torchtitan", "nvidia-h100-sxm5-80gb"), MoeDispatcher::kAlltoall);
+}
+
+// Dense models have nothing to dispatch.
+TEST(ResolveProblemTest, DispatcherIsADefaultOfExpertsOnly) {
+  Question question = TinyQuestion();
+  question.workload.framework_name = "megatron-core";
+  const auto dispatcher = testing::Field(&AppliedDefault::field, "workload.moe.dispatcher");
+  EXPECT_THAT(Resolved(question).applied_defaults, testing::Not(Contains(dispatcher)));
+  question.model = TinyExperts();
+  EXPECT_THAT(Resolved(question).applied_defaults, Contains(dispatcher));
+  question.workload.moe.dispatcher = MoeDispatcher::kAllgather;
+  EXPECT_THAT(Resolved(question).applied_defaults, testing::Not(Contains(dispatcher)));
+  question.workload.moe.capacity_factor = 0.01;
+  EXPECT_THAT(std::string(ResolveProblem(question, Known()).status().message()),
+              HasSubstr("workload.moe.capacity_factor = 0.01; must be 0, or from 0.1 to 1000"));
+}
+
 // Devices that share a physical device share its memory, unless the pool states each one's.
 TEST(ResolveProblemTest, MemoryOfSharedDevices) {
   Question question = TinyQuestion();
