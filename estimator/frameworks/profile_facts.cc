@@ -74,6 +74,15 @@ void Count(double value, FrameworkProfile& profile) {
   profile.*kField = static_cast<int>(value);
 }
 
+template <auto kField>
+Problem MoeChoice(const std::string& text, FrameworkProfile& profile) {
+  using Enum = std::remove_reference_t<decltype(profile.moe.*kField)>;
+  const auto value = ParseChoice<Enum>(text);
+  if (!value.has_value()) return "must be one of " + AllowedWords<Enum>();
+  profile.moe.*kField = *value;
+  return std::nullopt;
+}
+
 Problem SplitRule(const std::string& text, FrameworkProfile& profile) {
   if (text != "even" && text != "by_cost") return "must be even or by_cost";
   profile.layer_split = text == "even" ? LayerSplit::kEven : LayerSplit::kByCost;
@@ -183,6 +192,10 @@ constexpr WordRow kWordRows[] = {
     {"overlap.parameter_gather", OverlapFlag<&Overlap::parameter_gather>},
     {"overlap.tensor_parallel", OverlapFlag<&Overlap::tensor_parallel>},
     {"overlap.pipeline_p2p", OverlapFlag<&Overlap::pipeline_p2p>},
+    {"overlap.expert_parallel", OverlapFlag<&Overlap::expert_parallel>},
+    {"overlap.shared_expert", OverlapFlag<&Overlap::shared_expert>},
+    {"moe.dispatcher", MoeChoice<&MoeTraining::dispatcher>},
+    {"moe.dispatch_dtype", MoeChoice<&MoeTraining::dispatch_dtype>},
     {"layer_split", SplitRule},
     {"selective_modules", Modules},
     {"checked_chips", Names<&FrameworkProfile::checked_chips>},
@@ -242,6 +255,8 @@ constexpr NumberRow kNumberRows[] = {
      Number<&FrameworkProfile::logit_bytes_between_micro_batches>},
     {"allocator_efficiency", {0.1, 1}, Number<&FrameworkProfile::allocator_efficiency>},
     {"host_per_launch_seconds", {0, 0.01}, Time<&FrameworkProfile::host_per_launch>},
+    {"host_per_expert_gemm_seconds", {0, 0.01}, Time<&FrameworkProfile::host_per_expert_gemm>},
+    {"routing_launches", {0, 1000}, Count<&FrameworkProfile::routing_launches>, true},
     {"host_per_recomputed_layer_seconds",
      {0, 1},
      Time<&FrameworkProfile::host_per_recomputed_layer>},

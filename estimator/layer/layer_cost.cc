@@ -10,6 +10,7 @@
 #include "estimator/terms/kernel.h"
 #include "estimator/terms/sharding.h"
 #include "estimator/terms/stream.h"
+#include "estimator/terms/token_exchange.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
@@ -22,6 +23,11 @@ namespace {
 // pipeline of tiles and the slowdown of the GEMM. Assumed (docs/cost_model/data_parallel.md
 // "Overlap").
 constexpr double kHiddenCollectiveShare = 0.25;
+
+// The same for the exchange of tokens behind another micro-batch, whose kernels slow down by the
+// cores that the exchange holds (20 of 132), and which the first and last micro-batches lack.
+// Assumed.
+constexpr double kHiddenExchangeShare = 0.4;
 
 // Share of a layer's GEMM time that falls on the first linear layers of its two blocks: 3 h^2 and f
 // h of 4 h^2 + 2 f h, with f = 4 h.
@@ -177,13 +183,26 @@ Seconds RoomOf(const LayerProgram& program, const Collective& collective, const 
   if (collective.group == CommunicationGroup::kContext) {
     return pass.by_cause[Index(TimeCause::kAttention)] / count;
   }
+  if (collective.group == CommunicationGroup::kExpert) {
+    return (collective.beside_shared_experts ? pass.shared_experts : pass.device) / count;
+  }
   const Seconds all = (pass.by_cause[Index(TimeCause::kMatmul)] - pass.experts) / count;
   if (collective.hidden_by_compute) return all;
   return all * kFirstLinearShare * (c.sharding.sequence_parallel ? 1 : 0.5);
 }
 
-Seconds Visible(Seconds once, Seconds room) {
-  return std::max(kHiddenCollectiveShare * once, once - room);
+Seconds Visible(Seconds once, Seconds room, const Collective& collective) {
+  const bool is_exchange =
+      collective.group == CommunicationGroup::kExpert && !collective.beside_shared_experts;
+  const double least = is_exchange ? kHiddenExchangeShare : kHiddenCollectiveShare;
+  return std::max(least * once, once - room);
+}
+
+Seconds OnceOf(const Collective& collective, const GroupShape& shape, const LayerSite& site) {
+  if (collective.exchange.has_value()) {
+    return TokenExchangeTime(*collective.exchange, shape, site.pool, site.topology);
+  }
+  return CollectiveTime(collective.kind, collective.bytes, shape, site.pool, site.topology);
 }
 
 // Returns the time that the host spends on one collective.
@@ -205,12 +224,12 @@ void PriceCollectives(const LayerProgram& program, const LayerContext& c, const 
   for (const Collective& collective : program.collectives) {
     const GroupShape& shape = ShapeOf(collective.group, site);
     const Seconds once =
-        CollectiveTime(collective.kind, collective.bytes, shape, site.pool, site.topology) +
-        c.profile.collective_latency_per_node * (shape.nodes - 1);
+        OnceOf(collective, shape, site) + c.profile.collective_latency_per_node * (shape.nodes - 1);
     const bool hidden = collective.hidden_by_compute;
     const Seconds beside_forward =
-        hidden ? Visible(once, RoomOf(program, collective, c, forward, false)) : once;
-    const Seconds beside_backward = Visible(once, RoomOf(program, collective, c, backward, true));
+        hidden ? Visible(once, RoomOf(program, collective, c, forward, false), collective) : once;
+    const Seconds beside_backward =
+        Visible(once, RoomOf(program, collective, c, backward, true), collective);
     const int hidden_count = hidden ? collective.backward_count : collective.backward_beside_gemm;
     const TimeCause cause = CauseOf(collective.group);
     const Seconds host = HostTime(collective, c, shape);
@@ -293,6 +312,15 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const
     if (kernel.kind == KernelKind::kMatmul && kernel.is_expert) {
       cost.forward.experts += time.forward;
       cost.backward.experts += time.backward;
+      if (kernel.matmul.is_grouped) {
+        const Seconds one_by_one = c.profile.host_per_expert_gemm * kernel.matmul.count;
+        cost.forward.host += one_by_one;
+        cost.backward.host += 2 * one_by_one;
+      }
+    }
+    if ((kernel.modules & kSharedExperts) != 0) {
+      cost.forward.shared_experts += time.forward;
+      cost.backward.shared_experts += time.backward;
     }
     cost.forward.host += launch * kernel.launches;
     cost.backward.host += launch * c.profile.host_backward_ratio * kernel.backward_launches;

@@ -21,6 +21,7 @@ struct PassTime {
   Seconds device = Seconds(0);  // sum of `by_cause`
   Seconds host = Seconds(0);
   Seconds experts = Seconds(0);          // products of routed experts, part of kMatmul
+  Seconds shared_experts = Seconds(0);   // all kernels of shared experts
   Seconds weight_gradient = Seconds(0);  // part of the backward pass that can be done later
 };
 

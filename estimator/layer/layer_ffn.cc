@@ -3,6 +3,7 @@
 
 #include "estimator/layer/layer_program.h"
 #include "estimator/terms/kernel.h"
+#include "estimator/terms/token_exchange.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
@@ -64,44 +65,126 @@ void AppendFeedForward(const LayerContext& c, const FeedForward& block, LayerPro
              0, modules));
 }
 
-void AppendRouting(const LayerContext& c, double tokens, double routed, LayerProgram& program) {
+// Returns whether the dispatcher sends a token once to each rank, rather than once to each expert.
+bool SendsOncePerRank(const LayerContext& c) {
+  const MoeDispatcher dispatcher = c.workload.moe.dispatcher;
+  return dispatcher == MoeDispatcher::kDeepep || dispatcher == MoeDispatcher::kHybridep;
+}
+
+// `bytes` is one copy of the tokens of the busiest rank.
+TokenExchange ExchangeOf(const LayerContext& c, double bytes) {
+  const MoeSpec& moe = *c.model.moe;
+  return {.bytes = bytes,
+          .expert_count = moe.expert_count,
+          .experts_per_token = moe.experts_per_token,
+          .group_count = moe.group_count,
+          .groups_per_token = moe.groups_per_token,
+          .uses_copy_engines = c.workload.moe.dispatcher == MoeDispatcher::kHybridep};
+}
+
+// The tokens of one rank: those that it has at all, those that it sends to experts, and the rows
+// that its share of experts gets.
+struct RoutedTokens {
+  double held = 0;
+  double sent = 0;
+  double rows = 0;
+};
+
+// Returns the traffic of putting rows into the order of their experts, or back.
+double PermutedBytes(const LayerContext& c, const RoutedTokens& tokens) {
+  const double h = c.model.hidden_size;
+  // Each expert's copy is made before the exchange and sorted after it.
+  if (!SendsOncePerRank(c)) return 2 * h * (tokens.held + 2 * tokens.rows);
+  // The exchange delivers one copy to each rank, which is read once for each of its experts there.
+  const double reached = HoldersReached(ExchangeOf(c, 0), c.sharding.expert_parallel);
+  return 2 * h * (tokens.sent * BusiestRank(c) * reached + tokens.rows);
+}
+
+void AppendRouting(const LayerContext& c, const RoutedTokens& tokens, LayerProgram& program) {
   const MoeSpec& moe = *c.model.moe;
   const double h = c.model.hidden_size;
   Kernel router =
-      Matmul("router", {.m = tokens, .n = static_cast<double>(moe.expert_count), .k = h},
-             4 * tokens * moe.expert_count, kMoe);
-  router.launches = 6;  // GEMM, softmax, top-k, counts, auxiliary loss
-  router.backward_launches = 6;
+      Matmul("router", {.m = tokens.held, .n = static_cast<double>(moe.expert_count), .k = h},
+             4 * tokens.held * moe.expert_count, kMoe);
+  // GEMM, softmax, top-k, counts, auxiliary loss.
+  router.launches = router.backward_launches = c.profile.routing_launches / 2;
   program.kernels.push_back(router);
   // Rows are gathered into the order of their experts and back, and summed with their
   // probabilities.
-  const double bytes = 2 * h * (tokens + 2 * routed);
+  const double bytes = PermutedBytes(c, tokens);
   for (const char* name : {"permute", "unpermute"}) {
     Kernel permute = MemoryBound(name, bytes, bytes);
     permute.is_permutation = true;
-    permute.launches = permute.backward_launches = 3;
+    permute.launches = permute.backward_launches = c.profile.routing_launches / 4;
     permute.modules = kMoe;
     program.kernels.push_back(permute);
   }
 }
 
-// Appends the messages to the experts' ranks and back.
-void AppendExchange(const LayerContext& c, double routed, LayerProgram& program) {
+// Fills in what the messages to the experts and those back have in common, and appends them.
+void AppendMessages(const LayerContext& c, Collective message, LayerProgram& program) {
+  const bool has_shared_experts = c.model.moe->shared_expert_ffn_hidden_size > 0;
+  message.group = CommunicationGroup::kExpert;
+  message.modules = kMoe;
+  message.beside_shared_experts = c.workload.overlap.shared_expert && has_shared_experts &&
+                                  c.workload.moe.dispatcher == MoeDispatcher::kAlltoall &&
+                                  !c.sharding.hides_exchange;
+  message.hidden_by_compute = c.sharding.hides_exchange || message.beside_shared_experts;
+  program.collectives.push_back(message);
+}
+
+// Appends `count` messages with the tokens of a rank, to the experts' ranks or back, to each pass.
+void AppendOneWay(const LayerContext& c, const RoutedTokens& tokens, double element_bytes,
+                  int count, LayerProgram& program) {
+  const double token_bytes = element_bytes * c.model.hidden_size;
+  Collective message = {.kind = CollectiveKind::kAllToAll,
+                        .bytes = RoundedBytes(token_bytes * tokens.rows),
+                        .forward_count = count,
+                        .backward_count = count};
+  if (SendsOncePerRank(c)) {
+    message.exchange = ExchangeOf(c, token_bytes * tokens.sent * BusiestRank(c));
+  }
+  AppendMessages(c, message, program);
+}
+
+// Appends messages that bring all tokens to all ranks and sum what the experts made of them.
+void AppendGathers(const LayerContext& c, const RoutedTokens& tokens, double element_bytes,
+                   LayerProgram& program) {
+  const double all = c.model.hidden_size * tokens.sent * c.sharding.expert_parallel;
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    const double size = kind == CollectiveKind::kAllGather ? element_bytes : 2;
+    AppendMessages(
+        c,
+        {.kind = kind, .bytes = RoundedBytes(size * all), .forward_count = 1, .backward_count = 1},
+        program);
+  }
+}
+
+// An FP8 element with its share of a scale for each 128 (DeepSeek-V3, arXiv 2412.19437, 3.3.2).
+constexpr double kScaledFp8Bytes = 1 + 4.0 / 128;
+
+// Appends the messages to the experts' ranks and back. Tokens travel in 8 bits only on their way to
+// an expert; so do the gradients of its output.
+void AppendExchange(const LayerContext& c, const RoutedTokens& tokens, LayerProgram& program) {
   const double h = c.model.hidden_size;
   if (c.sharding.expert_parallel > 1) {
-    program.collectives.push_back({.kind = CollectiveKind::kAllToAll,
-                                   .group = CommunicationGroup::kExpert,
-                                   .bytes = RoundedBytes(2 * h * routed),
-                                   .forward_count = 2,
-                                   .backward_count = 2,
-                                   .modules = kMoe});
+    const bool is_fp8 = c.workload.moe.dispatch_dtype == DispatchDtype::kFp8;
+    const double there = is_fp8 ? kScaledFp8Bytes : 2;
+    if (c.workload.moe.dispatcher == MoeDispatcher::kAllgather) {
+      AppendGathers(c, tokens, there, program);
+    } else if (is_fp8) {
+      AppendOneWay(c, tokens, there, 1, program);
+      AppendOneWay(c, tokens, 2, 1, program);
+    } else {
+      AppendOneWay(c, tokens, 2, 2, program);
+    }
   }
   const int x = c.sharding.expert_tensor_parallel;
   if (x > 1) {
     for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
       program.collectives.push_back({.kind = kind,
                                      .group = CommunicationGroup::kExpertTensor,
-                                     .bytes = RoundedBytes(2 * h * routed * x),
+                                     .bytes = RoundedBytes(2 * h * tokens.rows * x),
                                      .forward_count = 1,
                                      .backward_count = 1,
                                      .modules = kMoe});
@@ -128,6 +211,12 @@ Flops ExpertFlops(const LayerProgram& program) {
   return flops;
 }
 
+double BusiestRank(const LayerContext& c) {
+  const double imbalance = c.model.moe->imbalance_ratio;
+  const double capacity = c.workload.moe.capacity_factor;
+  return capacity > 0 ? std::min(imbalance, capacity) : imbalance;
+}
+
 void AppendDenseMlp(const LayerContext& c, double ffn_hidden_size, ModuleSet modules,
                     LayerProgram& program) {
   AppendFeedForward(c,
@@ -145,10 +234,11 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
   // Each rank routes the tokens that it holds. Without sequence parallelism every tensor-parallel
   // rank holds all tokens, dispatches only its share and gathers the sum afterwards.
   const double tokens = TokensPerRank(c) / t;
-  const double routed = tokens * moe.experts_per_token * moe.imbalance_ratio;
+  const double routed = tokens * moe.experts_per_token * BusiestRank(c);
   const double held = c.sharding.sequence_parallel ? tokens : TokensPerRank(c);
-  AppendRouting(c, held, routed, program);
-  AppendExchange(c, routed, program);
+  const RoutedTokens all = {.held = held, .sent = tokens, .rows = routed};
+  AppendRouting(c, all, program);
+  AppendExchange(c, all, program);
   if (t > 1 && !c.sharding.sequence_parallel) {
     for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
       program.collectives.push_back({.kind = kind,

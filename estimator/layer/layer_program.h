@@ -57,6 +57,10 @@ void AppendDenseMlp(const LayerContext& context, double ffn_hidden_size, ModuleS
                     LayerProgram& program);
 void AppendMoe(const LayerContext& context, LayerProgram& program);
 
+// Returns the tokens that the busiest rank of experts computes, as a multiple of the mean. With a
+// capacity factor, those above it are dropped. For models with experts only.
+double BusiestRank(const LayerContext& context);
+
 // Returns the program without the kernels and messages of routed experts. Its time does not depend
 // on how the experts are divided.
 LayerProgram WithoutExperts(LayerProgram program);

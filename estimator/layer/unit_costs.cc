@@ -66,7 +66,7 @@ Bytes TransientOf(const LayerContext& c, const LayerKind& kind) {
     return RoundedBytes(n * (2 * h + up * kind.ffn_hidden_size / t));
   }
   const MoeSpec& moe = *c.model.moe;
-  const double routed = n / t * moe.experts_per_token * moe.imbalance_ratio;
+  const double routed = n / t * moe.experts_per_token * BusiestRank(c);
   return RoundedBytes(routed * (2 * h + up * static_cast<double>(moe.expert_ffn_hidden_size)));
 }
 

@@ -37,7 +37,9 @@ std::optional<Seconds> PlanBounds::LeastTimeIfPriced(const ParallelPlan& plan) {
 std::optional<Seconds> PlanBounds::LeastTimeBelow(const ParallelPlan& plan) {
   const EstimatorProblem& problem = model_.problem();
   if (!problem.profile.gradient_accumulation_is_fused) return std::nullopt;  // sharding matters
-  const LayerSharding sharding = BareDevices(plan, problem).sharding;
+  LayerSharding sharding = BareDevices(plan, problem).sharding;
+  // Neither virtual stages nor recomputation are chosen yet.
+  sharding.hides_exchange = problem.workload.overlap.expert_parallel && plan.expert_parallel > 1;
   return StepWithEvenWork(plan, model_.caches().units.WholeModelTime(sharding));
 }
 
@@ -46,6 +48,7 @@ std::optional<Seconds> PlanBounds::LeastTimeOfAnyExperts(const ParallelPlan& pla
   if (!problem.profile.gradient_accumulation_is_fused) return std::nullopt;
   LayerSharding sharding = BareDevices(plan, problem).sharding;
   sharding.expert_parallel = sharding.expert_tensor_parallel = 1;
+  sharding.hides_exchange = false;
   sharding.expert_group.reset();
   sharding.pipeline_leaves_node = false;  // depends on the order of ranks
   return StepWithEvenWork(plan, model_.caches().units.WholeModelTimeWithBestExperts(sharding));

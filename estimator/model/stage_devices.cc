@@ -32,6 +32,16 @@ std::optional<GroupShape> SpreadExperts(const ParallelPlan& plan, const StageBlo
   return shape;
 }
 
+// Returns whether messages to experts run behind the computation of another micro-batch: with
+// virtual stages, if there is a pipeline, and without full recomputation
+// (--overlap-moe-expert-parallel-comm, megatron/training/arguments.py).
+bool HidesExchange(const ParallelPlan& plan, const EstimatorProblem& problem) {
+  return problem.workload.overlap.expert_parallel && plan.expert_parallel > 1 &&
+         problem.workload.moe.dispatcher != MoeDispatcher::kAllgather &&
+         (plan.pipeline_parallel == 1 || plan.virtual_pipeline > 1) &&
+         plan.recompute.granularity != RecomputeGranularity::kFull;
+}
+
 // The pipeline is part of a layer's sharding only if the framework's costs depend on it: plans that
 // differ in its depth share their unit costs.
 LayerSharding ShardingOf(const ParallelPlan& plan, const StageBlocks& blocks,
@@ -53,7 +63,8 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const StageBlocks& blocks,
           .micro_batch_size = plan.micro_batch_size,
           .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
           .pipeline_leaves_node = is_pipelined && has_nodes && contends &&
-                                  !PipelineStaysInNode(blocks, scale_up_devices)};
+                                  !PipelineStaysInNode(blocks, scale_up_devices),
+          .hides_exchange = HidesExchange(plan, problem)};
 }
 
 void SplitContext(const ModelSpec& model, const NodePool& pool, LayerSharding& sharding) {

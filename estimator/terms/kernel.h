@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +68,19 @@ struct Kernel {
 // heads for sequence, and ranks that keys and values go around.
 enum class CommunicationGroup { kTensor, kContextExchange, kContext, kExpert, kExpertTensor };
 
+// The tokens that one rank sends to experts on other ranks, a copy for each rank and, between
+// nodes, a copy for each node.
+struct TokenExchange {
+  double bytes = 0;  // one copy of each token of the busiest rank
+  int expert_count = 0;
+  int experts_per_token = 0;
+  // The router chooses groups_per_token of group_count groups; 0: among all experts.
+  int group_count = 0;
+  int groups_per_token = 0;
+  bool uses_copy_engines = false;  // reaches the link's rate with few cores (HybridEP)
+  bool operator==(const TokenExchange&) const = default;
+};
+
 // Collectives of one micro-batch; `bytes` is the whole message as nccl-tests counts it: the full
 // tensor of an all-reduce, the larger side of a gather or scatter, the send buffer of an
 // all-to-all.
@@ -78,6 +92,9 @@ struct Collective {
   int backward_count = 0;
   bool hidden_by_compute = false;  // the framework overlaps it
   int backward_beside_gemm = 0;    // part of backward_count that runs beside a GEMM of its block
+  // For messages to experts that a dispatcher sends once a rank and once a node.
+  std::optional<TokenExchange> exchange = {};
+  bool beside_shared_experts = false;  // what hides it is the shared experts alone
   ModuleSet modules = 0;
 };
 

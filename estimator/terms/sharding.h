@@ -67,11 +67,12 @@ struct LayerSharding {
   bool pipeline_leaves_node = false;
   int gradient_shards = 1;  // ZeRO-2 and 3: ranks that each accumulate a share of the dense part
   int expert_gradient_shards = 1;
+  bool hides_exchange = false;  // of tokens with experts, behind another micro-batch
   auto operator<=>(const LayerSharding&) const = default;
 
   template <typename H>
   friend H AbslHashValue(H hash, const LayerSharding& s) {
-    const int kinds = static_cast<int>(s.context_parallel_kind) << 3 |
+    const int kinds = static_cast<int>(s.context_parallel_kind) << 4 | int{s.hides_exchange} << 3 |
                       int{s.sequence_parallel} << 2 | int{s.is_pipelined} << 1 |
                       int{s.pipeline_leaves_node};
     return H::combine(std::move(hash), Packed(s.tensor_parallel, s.context_parallel),

@@ -106,7 +106,8 @@ inline Workload WorkloadOf(const ModelSpec& model, const FrameworkProfile& profi
           .dropout_ratio = has_layernorm
                                ? profile.layernorm_dropout_ratio.value_or(profile.dropout_ratio)
                                : profile.dropout_ratio,
-          .overlap = profile.overlap};
+          .overlap = profile.overlap,
+          .moe = profile.moe};
 }
 
 // `model` on real chips under a framework's own profile.
