@@ -63,9 +63,12 @@ bool ExchangesHeadsInMesh(const Problem&, const Plan& plan) {
   return plan.context_parallel > 1 && plan.tensor_parallel * plan.pipeline_parallel > 1;
 }
 
+bool RecomputesSomeOnly(const Problem& problem, const Plan& plan) {
+  return RecomputesSomeLayers(problem, plan) || RecomputesPartOfLayers(problem, plan);
+}
+
 bool RecomputesPartsInPipeline(const Problem& problem, const Plan& plan) {
-  return plan.pipeline_parallel > 1 &&
-         (RecomputesSomeLayers(problem, plan) || RecomputesPartOfLayers(problem, plan));
+  return plan.pipeline_parallel > 1 && RecomputesSomeOnly(problem, plan);
 }
 
 bool SpreadsAnyExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
@@ -256,6 +259,24 @@ constexpr LegalityRule kPyTorchRules[] = {
      .sentence = "in a pipeline every layer is recomputed or none",
      .source = "deepspeed/runtime/pipe/module.py: activation_checkpoint_interval",
      .is_broken = &RecomputesPartsInPipeline},
+    // Code of the user's own can recompute some layers, and measured runs did.
+    {.frameworks = "pytorch-fsdp",
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute",
+     .sentence = "its settings recompute every layer or none",
+     .source = "accelerate/utils/dataclasses.py: FullyShardedDataParallelPlugin has "
+               "activation_checkpointing, true or false",
+     .is_broken = &RecomputesSomeOnly,
+     .is_caution = true},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute",
+     .sentence = "its settings recompute every layer or none; which layers call "
+                 "deepspeed.checkpointing is in the model's code",
+     .source = "deepspeed/runtime/activation_checkpointing/config.py has no number of layers that "
+               "are recomputed",
+     .is_broken = &RecomputesSomeOnly,
+     .is_caution = true},
     {.frameworks = "deepspeed",
      .decided_by = Dimension::kZeroStage,
      .field = "zero_stage",

@@ -26,9 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr Schedule kSchedules[] = {Schedule::k1f1b};
 constexpr ContextParallelKind kContextKinds[] = {ContextParallelKind::kUlysses};
 constexpr int kZeroStages[] = {0, 1, 2, 3};
-// The training script recomputes if there is no pipeline.
-constexpr RecomputeForm kRecompute[] = {RecomputeForm::kNothing, RecomputeForm::kSelective,
-                                        RecomputeForm::kEveryLayer, RecomputeForm::kSomeLayers};
+constexpr RecomputeForm kRecompute[] = {RecomputeForm::kNothing, RecomputeForm::kEveryLayer};
 constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp16, Precision::kFp32};
 constexpr GradientDtype kGradients[] = {GradientDtype::kFp32, GradientDtype::kBf16,
                                         GradientDtype::kFp16};
@@ -133,12 +131,6 @@ void SetParallelism(const Problem& problem, const ParallelPlan& plan, Json& conf
   const RecomputeForm form = RecomputeFormOf(problem, plan);
   config["pipeline"]["stages"] = plan.pipeline_parallel;
   config["pipeline"]["activation_checkpoint_interval"] = form == RecomputeForm::kEveryLayer ? 1 : 0;
-  if (form == RecomputeForm::kSelective || form == RecomputeForm::kSomeLayers) {
-    refusals.Refuse("plan.recompute",
-                    RecomputedLayersText(problem, plan) +
-                        " with a pipeline; DeepSpeed's PipelineModule recomputes every layer or "
-                        "none");
-  }
 }
 
 std::string_view OptimizerName(Optimizer optimizer) {
@@ -151,6 +143,24 @@ std::string_view OptimizerName(Optimizer optimizer) {
       return "SGD";
   }
   return "";
+}
+
+// The model's code recomputes without a pipeline. The argument is of DeepSpeed's examples and of
+// transformers.TrainingArguments.
+bool RecomputesByArgument(const Problem& problem, const ParallelPlan& plan) {
+  return plan.pipeline_parallel == 1 &&
+         RecomputeFormOf(problem, plan) == RecomputeForm::kEveryLayer;
+}
+
+// Returns the arguments of the script for what the file has no setting for. --ep-world-size is that
+// of DeepSpeed's tutorial on experts.
+std::string ScriptArguments(const Problem& problem, const ParallelPlan& plan) {
+  std::string arguments;
+  if (RecomputesByArgument(problem, plan)) arguments += " --gradient_checkpointing";
+  if (plan.expert_parallel > 1) {
+    arguments += fmt::format(" --ep-world-size {}", plan.expert_parallel);
+  }
+  return arguments;
 }
 
 std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& plan) {
@@ -174,9 +184,10 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
   if (plan.pipeline_parallel > 1) {
     left_out.push_back(
         fmt::format("in the script: PipelineModule(num_stages={})", plan.pipeline_parallel));
-  } else if (RecomputeFormOf(problem, plan) != RecomputeForm::kNothing) {
-    left_out.push_back("in the script: deepspeed.checkpointing.checkpoint on " +
-                       RecomputedLayersText(problem, plan));
+  } else if (RecomputesByArgument(problem, plan)) {
+    left_out.emplace_back(
+        "in the script: reading --gradient_checkpointing, by gradient_checkpointing_enable() or "
+        "deepspeed.checkpointing.checkpoint");
   }
   if (plan.context_parallel > 1) {
     left_out.push_back(
@@ -185,8 +196,8 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
                     plan.context_parallel));
   }
   if (plan.expert_parallel > 1) {
-    left_out.push_back(
-        fmt::format("in the script: deepspeed.moe.layer.MoE(ep_size={})", plan.expert_parallel));
+    left_out.emplace_back(
+        "in the script: reading --ep-world-size, as the ep_size of deepspeed.moe.layer.MoE");
   }
   if (plan.zero_stage == 3 && HasGroups(plan)) {
     left_out.emplace_back("in the script: deepspeed.zero.MiCS_Init around the model");
@@ -211,7 +222,8 @@ LaunchConfig ExportDeepSpeed(const Problem& problem, const ParallelPlan& plan, R
           .file_name = "ds_config.json",
           .versions = "0.16.4 and later",
           .command = TorchrunCommand(JobSizeOf(problem, plan),
-                                     "train.py --deepspeed --deepspeed_config ds_config.json"),
+                                     "train.py --deepspeed --deepspeed_config ds_config.json" +
+                                         ScriptArguments(problem, plan)),
           .left_out = LeftOut(problem, plan)};
 }
 

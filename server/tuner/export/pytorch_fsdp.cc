@@ -27,9 +27,7 @@ using Json = nlohmann::ordered_json;
 constexpr ContextParallelKind kContextKinds[] = {ContextParallelKind::kRing,
                                                  ContextParallelKind::kAllGather};
 constexpr int kZeroStages[] = {0, 2, 3};
-// The training script recomputes anything but every layer.
-constexpr RecomputeForm kRecompute[] = {RecomputeForm::kNothing, RecomputeForm::kSelective,
-                                        RecomputeForm::kEveryLayer, RecomputeForm::kSomeLayers};
+constexpr RecomputeForm kRecompute[] = {RecomputeForm::kNothing, RecomputeForm::kEveryLayer};
 constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp16, Precision::kFp32};
 constexpr GradientDtype kGradients[] = {GradientDtype::kFp32};
 constexpr Optimizer kOptimizers[] = {Optimizer::kAdam, Optimizer::kAdam8bit, Optimizer::kSgd};
@@ -139,6 +137,11 @@ std::string_view OptimizerName(Optimizer optimizer) {
   return "";
 }
 
+// Replicas have no setting in the file. The argument is of transformers.TrainingArguments.
+bool RecomputesByArgument(const Problem& problem, const ParallelPlan& plan) {
+  return plan.zero_stage == 0 && RecomputeFormOf(problem, plan) == RecomputeForm::kEveryLayer;
+}
+
 // The settings that are the script's; the names are those of transformers.TrainingArguments and of
 // from_pretrained.
 std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& plan) {
@@ -153,11 +156,9 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
       "in the script: the model's attention_bias, rope_theta, rope_scaling, rms_norm_eps, norms of "
       "queries and keys, output_router_logits",
       "in the script: data, tokenizer, output_dir, save_steps"};
-  const RecomputeForm form = RecomputeFormOf(problem, plan);
-  const bool is_in_file = form == RecomputeForm::kEveryLayer && plan.zero_stage > 0;
-  if (!is_in_file && form != RecomputeForm::kNothing) {
-    left_out.push_back("in the script: apply_activation_checkpointing to " +
-                       RecomputedLayersText(problem, plan));
+  if (RecomputesByArgument(problem, plan)) {
+    left_out.emplace_back(
+        "in the script: reading --gradient_checkpointing, as HfArgumentParser does");
   }
   if (plan.context_parallel > 1) {
     left_out.emplace_back(
@@ -202,8 +203,9 @@ LaunchConfig ExportPyTorchFsdp(const Problem& problem, const ParallelPlan& plan,
           .versions = "2024 (accelerate 1.10 and later, FSDP 2)",
           .command = fmt::format(
               "ACCELERATE_GRADIENT_ACCUMULATION_STEPS={} accelerate launch --config_file plan.yaml "
-              "{}train.py",
-              accumulation, meeting),
+              "{}train.py{}",
+              accumulation, meeting,
+              RecomputesByArgument(problem, plan) ? " --gradient_checkpointing" : ""),
           .left_out = LeftOut(problem, plan)};
 }
 

@@ -52,6 +52,11 @@ int ReadStage(SettingReader& settings, const ReaderContext& context, PlanRequest
   return settings.Bool(Fsdp("reshard_after_forward")).value_or(true) ? 3 : 2;
 }
 
+// The argument of transformers.TrainingArguments, which holds with and without FSDP.
+bool RecomputesByArgument(SettingReader& settings) {
+  return settings.Switch("gradient-checkpointing");
+}
+
 void ReadFsdp(SettingReader& settings, const ReaderContext& context, ImportedJob& job) {
   PlanRequest& plan = job.plan;
   plan.zero_stage = ReadStage(settings, context, plan);
@@ -69,8 +74,9 @@ void ReadFsdp(SettingReader& settings, const ReaderContext& context, ImportedJob
   }
   // Context parallelism runs PyTorch's own attention only (accelerate's guide to it).
   if (*plan.context_parallel > 1) job.workload.attention_kernel = AttentionKernel::kVendor;
-  plan.recompute =
-      settings.Switch(Fsdp("activation_checkpointing")) ? EveryLayer() : RecomputePlan{};
+  const bool is_by_argument = RecomputesByArgument(settings);
+  const bool is_by_file = settings.Switch(Fsdp("activation_checkpointing"));
+  plan.recompute = is_by_argument || is_by_file ? EveryLayer() : RecomputePlan{};
   if (settings.Has(Fsdp("offload_params")) && settings.Switch(Fsdp("offload_params"))) {
     settings.Refuse(Fsdp("offload_params"), "true; a plan keeps parameters on the device");
   }
@@ -121,7 +127,7 @@ void ReadAccelerate(SettingReader& settings, const ReaderContext& context, Impor
     plan.tensor_parallel = 1;
     plan.context_parallel = 1;
     plan.zero_stage = 0;
-    plan.recompute = RecomputePlan{};
+    plan.recompute = RecomputesByArgument(settings) ? EveryLayer() : RecomputePlan{};
   } else {
     settings.Refuse("distributed_type",
                     type + "; read are FSDP and MULTI_GPU, and DeepSpeed by its own JSON");

@@ -82,13 +82,16 @@ void ReadDegrees(SettingReader& settings, PlanRequest& plan) {
   settings.Text("pipeline.partition_method");
   plan.pipeline_parallel = settings.Degree("pipeline.stages");
   const int interval = settings.Int("pipeline.activation_checkpoint_interval").value_or(0);
-  plan.recompute = interval > 0 ? EveryLayer() : RecomputePlan{};
+  const bool is_by_script = settings.Switch("gradient-checkpointing");
+  plan.recompute = interval > 0 || is_by_script ? EveryLayer() : RecomputePlan{};
   if (interval > 1) {
     settings.Note(
         fmt::format("pipeline.activation_checkpoint_interval = {}: layers are recomputed "
                     "in groups, and are read as recomputed one by one",
                     interval));
   }
+  constexpr std::string_view kExperts = "ep-world-size";
+  if (settings.Has(kExperts)) plan.expert_parallel = settings.Degree(kExperts);
   plan.data_parallel = settings.Int("data_parallel_size");
 }
 

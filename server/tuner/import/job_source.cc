@@ -68,6 +68,11 @@ constexpr std::array<std::string_view, 9> kMindSpeedFlags = {
 constexpr std::array<std::string_view, 3> kOldFlags = {"activations-checkpoint-method",
                                                        "checkpoint-activations", "DDP-impl"};
 
+// Arguments of training scripts that state a part of the plan.
+constexpr std::array<std::string_view, 4> kReadArguments = {
+    "per-device-train-batch-size", "gradient-accumulation-steps", "gradient-checkpointing",
+    "ep-world-size"};
+
 bool HasKey(const std::vector<Setting>& settings, std::string_view key) {
   return std::ranges::any_of(settings, [&](const Setting& setting) {
     return setting.key == key || (key.ends_with('.') && setting.key.starts_with(key));
@@ -365,8 +370,7 @@ class Gatherer {
       if (source_.framework == "torchtitan" && setting.key.find('.') != std::string::npos) {
         std::ranges::replace(setting.key, '-', '_');
         source_.settings.push_back(std::move(setting));
-      } else if (setting.key == "per-device-train-batch-size" ||
-                 setting.key == "gradient-accumulation-steps") {
+      } else if (std::ranges::find(kReadArguments, setting.key) != kReadArguments.end()) {
         source_.settings.push_back(std::move(setting));
       } else {
         source_.program.push_back(std::move(setting));

@@ -183,7 +183,20 @@ const Case kCases[] = {
      Recomputing({.pipeline_parallel = 2}, {5, 5}), "every layer is recomputed or none",
      EightyLayers},
     {"SomeLayersWithoutPipelineInDeepSpeed", "deepspeed", "",
-     Recomputing({.data_parallel = 8, .zero_stage = 3}, {5}), "", EightyLayers},
+     Recomputing({.data_parallel = 8, .zero_stage = 3}, {5}), "every layer or none", EightyLayers},
+    {"EveryLayerWithoutPipelineInDeepSpeed", "deepspeed", "",
+     Recomputing({.data_parallel = 8, .zero_stage = 3}, {80}), "", EightyLayers},
+    {"SomeLayersInFsdp", "pytorch-fsdp", "",
+     Recomputing({.data_parallel = 8, .zero_stage = 3}, {40}), "every layer or none", EightyLayers},
+    {"PartsOfLayersInFsdp",
+     "pytorch-fsdp",
+     "",
+     {.data_parallel = 8,
+      .zero_stage = 3,
+      .recompute = {.granularity = RecomputeGranularity::kSelective}},
+     "every layer or none"},
+    {"EveryLayerInFsdp", "pytorch-fsdp", "",
+     Recomputing({.data_parallel = 8, .zero_stage = 3}, {80}), "", EightyLayers},
     {"SomeLayersInNanotron", "nanotron", "", Recomputing({.data_parallel = 8}, {5}),
      "recomputed or none", EightyLayers},
     {"ShardedGradientsInNanotron",
@@ -301,6 +314,18 @@ TEST(LegalityRulesTest, CautionsAreNotSearched) {
   EXPECT_THAT(std::string(CautionsAbout(ruled, plan).front()->sentence),
               HasSubstr("--pipeline-model-parallel-layout"));
   EXPECT_NE(BrokenRule(ruled, plan, Dimension::kFirstStage), nullptr);
+}
+
+// Measured runs recomputed some layers by code of their own, so they are read.
+TEST(LegalityRulesTest, SomeLayersByTheScriptAreNoRefusal) {
+  for (const char* framework : {"pytorch-fsdp", "deepspeed"}) {
+    OwnedProblem problem = FrameworkProblem(Llama2_70b(), "nvidia-h100-sxm5-80gb", 32, framework);
+    const auto rules = LegalityRulesOf(framework, "");
+    const EstimatorProblem ruled = Under(rules, problem);
+    const ParallelPlan plan = Recomputing({.data_parallel = 8, .zero_stage = 3}, {5});
+    EXPECT_TRUE(BrokenRules(ruled, plan).empty()) << framework;
+    EXPECT_EQ(CautionsAbout(ruled, plan).size(), 1U) << framework;
+  }
 }
 
 // Stages of their own shape belong to clusters that no framework of the table knows.

@@ -29,23 +29,9 @@ RecomputePlan ExpressedRecompute(const ParallelPlan& plan, const Problem& proble
   return recompute;
 }
 
-// Removes what the training script states.
-void ForgetScript(const std::string& framework, ParallelPlan& plan) {
-  const bool is_every_layer = plan.recompute.layer_counts == plan.layers_per_stage &&
-                              plan.recompute.granularity == RecomputeGranularity::kFull;
-  if (framework == "pytorch-fsdp" && (plan.zero_stage == 0 || !is_every_layer)) {
-    plan.recompute = {};
-  }
-  if (framework == "deepspeed") {
-    plan.expert_parallel = 1;
-    if (plan.pipeline_parallel == 1) plan.recompute = {};
-  }
-}
-
 }  // namespace
 
-ParallelPlan ExpressedPlan(const std::string& framework, const ParallelPlan& plan,
-                           const Problem& problem) {
+ParallelPlan ExpressedPlan(const ParallelPlan& plan, const Problem& problem) {
   ParallelPlan expressed = plan;
   const int ranks = plan.data_parallel * plan.context_parallel;
   if (plan.tensor_parallel == 1) expressed.sequence_parallel = false;
@@ -58,7 +44,6 @@ ParallelPlan ExpressedPlan(const std::string& framework, const ParallelPlan& pla
   if (expressed.zero_stage == 0 || plan.zero_group_size == ranks) expressed.zero_group_size = 0;
   expressed.layers_per_stage = LayersPerStage(plan, problem.model, problem.profile);
   expressed.recompute = ExpressedRecompute(expressed, problem);
-  ForgetScript(framework, expressed);
   return expressed;
 }
 

@@ -61,6 +61,19 @@ const Case kRefused[] = {
        plan = {.pipeline_parallel = 2, .data_parallel = 64, .zero_stage = 3};
      },
      "plan.pipeline_parallel = 2; PyTorch FSDP has no setting for pipelines"},
+    {"fsdp_some_layers", "pytorch-fsdp",
+     [](Problem&, ParallelPlan& plan) {
+       plan = {.data_parallel = 128, .zero_stage = 3};
+       plan.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {40}};
+     },
+     "plan.recompute = some layers of a stage; PyTorch FSDP recomputes one of: nothing, every "
+     "layer"},
+    {"deepspeed_parts_of_layers", "deepspeed",
+     [](Problem&, ParallelPlan& plan) {
+       plan = {.data_parallel = 128, .zero_stage = 3};
+       plan.recompute = {.granularity = RecomputeGranularity::kSelective};
+     },
+     "plan.recompute = parts of every layer; DeepSpeed recomputes one of: nothing, every layer"},
     {"deepspeed_tensor_in_pipeline", "deepspeed",
      [](Problem&, ParallelPlan& plan) {
        plan = {.tensor_parallel = 2, .pipeline_parallel = 2, .data_parallel = 32};
