@@ -87,8 +87,9 @@ finish_build() {
 # build_and_test PRESET [NEXT]: also begins to build the preset NEXT.
 build_and_test() {
   rm -f "build/$1/"{ctest.log,tests.log,verdicts.xml,Testing/Temporary/LastTest.log}
-  local status=0
+  local status=0 start=$SECONDS
   if [[ -n $builder ]]; then finish_build "$1" || status=$?; else scripts/build.sh "$1" || status=$?; fi
+  summary+=("$(printf '%-16s %-6s %5d s' "  $1: build" '' $((SECONDS - start)))")
   [[ $# -eq 1 ]] || begin_build "$2"
   [[ $status -eq 0 ]] && run_tests "$1"
 }

@@ -15,6 +15,7 @@ struct HttpRequest {
   std::string path = "/";                  // as sent: percent-encoded, without the query
   std::string query = {};                  // what follows '?'
   std::string host = {};                   // the Host field
+  std::string forwarded_host = {};         // the X-Forwarded-Host field, which proxies set
   std::optional<std::string> origin = {};  // the Origin field
   std::string if_none_match = {};
   std::string last_event_id = {};  // the last event that a browser has seen

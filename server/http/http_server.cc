@@ -66,6 +66,7 @@ HttpRequest ToRequest(const http::request<http::string_body>& message) {
   request.path = target.substr(0, mark);
   if (mark != std::string::npos) request.query = target.substr(mark + 1);
   request.host = TextOf(message[http::field::host]);
+  request.forwarded_host = TextOf(message["X-Forwarded-Host"]);
   if (message.count(http::field::origin) > 0) {
     request.origin = TextOf(message[http::field::origin]);
   }

@@ -22,8 +22,15 @@ bool IsThisMachine(std::string_view host) {
   return host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos;
 }
 
+// Returns true if the page came from this host, by either scheme.
+bool IsFrom(const std::string& origin, const std::string& host) {
+  return !host.empty() && (origin == "http://" + host || origin == "https://" + host);
+}
+
 }  // namespace
 
+// A page of another site cannot send X-Forwarded-Host without asking first, and is never allowed
+// to.
 absl::Status CheckOrigin(const HttpRequest& request) {
   if (!IsThisMachine(HostOf(request.host))) {
     return WithReason(absl::PermissionDeniedError(fmt::format(
@@ -32,8 +39,8 @@ absl::Status CheckOrigin(const HttpRequest& request) {
                           request.host)),
                       "FOREIGN_HOST");
   }
-  const bool is_own = !request.origin.has_value() || *request.origin == "http://" + request.host ||
-                      *request.origin == "https://" + request.host;
+  const bool is_own = !request.origin.has_value() || IsFrom(*request.origin, request.host) ||
+                      IsFrom(*request.origin, request.forwarded_host);
   if (is_own) return absl::OkStatus();
   return WithReason(absl::PermissionDeniedError(
                         fmt::format("a page of '{}' may not read this server", *request.origin)),

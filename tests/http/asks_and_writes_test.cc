@@ -202,6 +202,12 @@ TEST(HttpAsksTest, OnlyJsonIsTaken) {
                "Content-Type: application/json\r\nOrigin: http://evil.example\r\n");
   EXPECT_EQ(foreign.status, 403);
   EXPECT_THAT(foreign.body, HasSubstr("FOREIGN_ORIGIN"));
+  // A proxy sends a Host of this machine, and says by which name the browser knows it.
+  const std::string proxied =
+      "Content-Type: application/json\r\nX-Forwarded-Host: tuning.example\r\nOrigin: https://";
+  EXPECT_EQ(http.Ask("POST", "/v1/plans:recommend", body, proxied + "tuning.example\r\n").status,
+            200);
+  EXPECT_EQ(http.Ask("POST", "/v1/studies", body, proxied + "evil.example\r\n").status, 403);
 }
 
 // One question is worked on and eight wait, so that one of ten is refused at once. The others end

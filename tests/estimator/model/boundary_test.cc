@@ -59,16 +59,15 @@ TEST(Boundary, BytesLeaveAndEnterNodes) {
 }
 
 // Two pools of two nodes, one stage each, joined by 200 GB/s per node: 2 sequences through 2 nodes
-// take 30 us + 33,554,432 / 200e9 = 197.77 us. The own network of pool "b" carries none of them; with
-// 10 Gbit/s a message would take 40 us + 33,554,432 / (0.78 x 1.25e9) = 34.45 ms there.
+// take 30 us + 33,554,432 / 200e9 = 197.77 us. The own network of pool "b" carries none of them;
+// with 10 Gbit/s a message would take 40 us + 33,554,432 / (0.78 x 1.25e9) = 34.45 ms there.
 TEST(Boundary, PoolOfOneStageSendsNothingInside) {
   OwnedProblem problem = TwoPools(2, 2, 200e9);
   problem.cluster.pools.back().inter_node = {
       .nic_count = 1, .nic_bandwidth = {1.25e9}, .latency = Seconds(40e-6)};
   const StagePlan stage = {
       .pool = "a", .node_count = 2, .tensor_parallel = 8, .data_parallel = 2, .layer_count = 16};
-  ParallelPlan plan = {
-      .sequence_parallel = true, .pipeline_parallel = 2, .stages = {stage, stage}};
+  ParallelPlan plan = {.sequence_parallel = true, .pipeline_parallel = 2, .stages = {stage, stage}};
   plan.stages[1].pool = "b";
   const double message = 30e-6 + kSequenceBytes / 200e9;
   for (const ParallelPlan& order : {plan, Reversed(plan)}) {

@@ -225,7 +225,7 @@ export const enReview = {
   'operations.rules': 'Prune rules, in their order',
   'operations.frameworks': 'Frameworks',
   'operations.nothing': 'none',
-  'operations.limits': 'Limits over HTTP: 256 connections, 16 KiB of header, 1,000 rows a page, no request body.',
+  'operations.limits': 'Limits over HTTP: 256 connections, 16 KiB of header, 1,000 rows a page, 1 MiB of body.',
   'modelKind.program': 'program',
   'modelKind.library': 'library',
   'modelState.ok': 'ok',

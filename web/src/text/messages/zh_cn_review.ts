@@ -219,7 +219,7 @@ export const zhCNReview: Record<keyof typeof enReview, Message> = {
   'operations.rules': '剪枝规则（按次序）',
   'operations.frameworks': '框架',
   'operations.nothing': '无',
-  'operations.limits': 'HTTP 限制：256 个连接，16 KiB 请求头，每页 1,000 行，不接受请求体。',
+  'operations.limits': 'HTTP 限制：256 个连接，16 KiB 请求头，每页 1,000 行，请求体 1 MiB。',
   'modelKind.program': '程序',
   'modelKind.library': '库',
   'modelState.ok': '正常',
