@@ -44,6 +44,8 @@ const pages: [string, () => string][] = [
   ['two chips', () => '#/chips/nvidia-a100-sxm4-80gb?with=huawei-ascend-910b-376t'],
   ['no such chip', () => '#/chips/nothing'],
   ['operations', () => '#/operations'],
+  ['ask', () => '#/ask'],
+  ['ask again', () => `#/ask?from=${ids['a100x128']}`],
   ['compare', () => study('a100x128', '/compare?first=1&second=3')],
   ['compare nothing', () => study('h100x8', '/compare')],
   ['trial that ran', () => study('two-cores', '/trials/1')],
@@ -202,6 +204,37 @@ describe('a study that runs', () => {
     await expect.poll(() => page.locator('.study-head .badge').innerText()).toBe('cancelled');
     await close();
     await stop(server.process);
+  });
+});
+
+describe('a slow network', () => {
+  it('is waited for, and the page says so', async () => {
+    const { page, faults, close } = await open(browser, base);
+    let release = () => {};
+    const held = new Promise<void>((done) => (release = done));
+    await page.route('**/v1/studies?**', async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.goto(`${base}#/`);
+    await page.getByRole('status').filter({ hasText: 'Loading …' }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(0);
+    release();
+    await page.locator('tbody tr').first().waitFor();
+    expect(faults).toEqual([]);
+    await close();
+  });
+
+  it('is not waited for once another question is asked', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.route('**/v1/studies?**state=failed**', () => undefined); // never answered
+    const calledOff = page.waitForEvent('requestfailed', (request) => request.url().includes('state=failed'));
+    await page.goto(`${base}#/?state=failed`);
+    await page.goto(`${base}#/?state=succeeded`);
+    await calledOff;
+    await page.locator('tbody tr').first().waitFor();
+    expect(faults).toEqual([]);
+    await close();
   });
 });
 
