@@ -63,24 +63,43 @@ Seconds InterPoolMessageTime(const StageDevices& from, const StageDevices& to,
          GatherShards(whole, std::min(shards, to.sharding.tensor_parallel), to, problem);
 }
 
+// Returns the messages between two stages, the later of which may be the first of the next chunks.
+Hop HopBetween(const StageDevices& from, const StageDevices& to, const EstimatorProblem& problem) {
+  const Seconds message = from.pool == to.pool ? MessageTime(from, true, problem)
+                                               : InterPoolMessageTime(from, to, problem);
+  return {.forward = message, .backward = message};
+}
+
 }  // namespace
 
-Seconds SlowestMessage(const StageRuns& stages, const EstimatorProblem& problem) {
+PipelineMessages MessagesOf(const StageRuns& stages, const EstimatorProblem& problem) {
+  PipelineMessages messages;
+  if (stages.stage_count() == 1) return messages;
+  if (!stages.stages_name_pools()) {
+    messages.each = MessageTime(stages.devices().front(), false, problem);
+    return messages;
+  }
+  std::vector<Hop>& hops = messages.hops;
   const std::span<const StageRun> runs = stages.runs();
-  Seconds slowest(0);
-  const StageDevices* last = nullptr;  // whose messages were timed
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const StageDevices& from = *runs[i].stage.devices;
-    const StageDevices* to = i + 1 < runs.size() ? runs[i + 1].stage.devices : nullptr;
-    const bool stays = to != nullptr && to->pool == from.pool;
-    if (to != nullptr && !stays) {
-      slowest = std::max(slowest, InterPoolMessageTime(from, *to, problem));
+    if (runs[i].count > 1) {
+      hops.insert(hops.end(), static_cast<std::size_t>(runs[i].count - 1),
+                  HopBetween(from, from, problem));
     }
-    if (last == &from || (!stays && runs[i].count == 1)) continue;
-    slowest = std::max(slowest, MessageTime(from, stages.stages_name_pools(), problem));
-    last = &from;
+    if (i + 1 < runs.size()) {
+      hops.push_back(HopBetween(from, *runs[i + 1].stage.devices, problem));
+    } else if (stages.virtual_stages() > 1) {
+      hops.push_back(HopBetween(from, stages.devices().front(), problem));
+    }
   }
-  return slowest;
+  const Hop first = hops.front();
+  const auto is_like_first = [&](const Hop& hop) { return hop == first; };
+  if (first.forward == first.backward && std::ranges::all_of(hops, is_like_first)) {
+    messages.each = first.forward;
+    hops.clear();
+  }
+  return messages;
 }
 
 }  // namespace meshwright

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -61,25 +62,72 @@ StepTail LongestOfPairs(const std::vector<TimedStage>& stages) {
   return longest;
 }
 
-// Repeats the work of each run for each of its stages.
-std::vector<StageWork> RepeatForEachStage(std::span<const StageRun> runs,
-                                          std::span<const StageWork> works) {
+// Repeats the work of each run for each of its stages. A run is anything with a `count`.
+template <typename Runs>
+std::vector<StageWork> RepeatForEachStage(const Runs& runs, std::span<const StageWork> works,
+                                          int stage_count) {
   std::vector<StageWork> each;
-  each.reserve(static_cast<std::size_t>(runs.back().first) +
-               static_cast<std::size_t>(runs.back().count));
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  each.reserve(static_cast<std::size_t>(stage_count));
+  for (std::size_t i = 0; i < works.size(); ++i) {
     each.insert(each.end(), static_cast<std::size_t>(runs[i].count), works[i]);
   }
   return each;
 }
 
 // `works` are those of each stage.
-PipelineProgram ProgramOf(const PipelineShape& shape, std::span<const StageWork> works) {
+PipelineProgram ProgramOf(const PlanTime& plan, std::span<const StageWork> works) {
+  const PipelineShape& shape = plan.shape;
+  const bool overlaps = shape.overlaps_point_to_point;
   return {.schedule = shape.schedule,
           .micro_batches = shape.micro_batches,
           .virtual_stages = shape.virtual_stages,
-          .message = shape.overlaps_point_to_point ? shape.point_to_point : Seconds(0),
-          .stages = works};
+          .message = overlaps ? shape.point_to_point : Seconds(0),
+          .stages = works,
+          .hops = overlaps ? std::span<const Hop>(plan.hops) : std::span<const Hop>()};
+}
+
+// Equal stages of a run that also have equal messages before and behind them.
+struct StagePiece {
+  int count = 1;
+  Hop slower = {};              // the slower messages of the two sides
+  Seconds behind = Seconds(0);  // both messages behind each
+};
+
+// Returns the hop behind stage `i`, or none behind the last stage unless it has several chunks.
+Hop HopBehind(std::span<const Hop> hops, int i) {
+  const auto at = static_cast<std::size_t>(i);
+  return at < hops.size() ? hops[at] : Hop{};
+}
+
+// Divides a run where its messages differ: only its first and last stage have other neighbours than
+// the rest. `hops` are those of the pipeline of `stage_count` stages, or empty.
+absl::InlinedVector<StagePiece, 3> PiecesOf(const StageRun& run, std::span<const Hop> hops,
+                                            int stage_count) {
+  if (hops.empty()) return {{.count = run.count}};
+  absl::InlinedVector<StagePiece, 3> pieces;
+  const auto add = [&](int stage, int count) {
+    const Hop before = HopBehind(hops, stage == 0 ? stage_count - 1 : stage - 1);
+    const Hop behind = HopBehind(hops, stage);
+    pieces.push_back({.count = count,
+                      .slower = Sum(before) > Sum(behind) ? before : behind,
+                      .behind = stage + 1 < stage_count ? Sum(behind) : Seconds(0)});
+  };
+  add(run.first, 1);
+  if (run.count > 2) add(run.first + 1, run.count - 2);
+  if (run.count > 1) add(run.first + run.count - 1, 1);
+  return pieces;
+}
+
+// The messages that occupy a stage, if nothing runs beside them.
+Hop OccupyingMessages(const StageTime& time, const PipelineShape& shape, const StagePiece& piece,
+                      bool has_hops) {
+  if (!has_hops) {
+    const Seconds message = (OccupiedTime(time.wall, shape, shape.stages) - time.wall) / 2;
+    return {.forward = message, .backward = message};
+  }
+  if (shape.overlaps_point_to_point) return {};
+  return {.forward = shape.virtual_stages * piece.slower.forward,
+          .backward = shape.virtual_stages * piece.slower.backward};
 }
 
 // Stretches a step whose devices share physical ones. After the pipeline all devices that share one
@@ -109,31 +157,56 @@ StagePasses<PassTime> PassesOf(const Stage& stage, bool is_pipelined, UnitCostCa
 
 // The time of one micro-batch on each stage, and of what follows the pipeline.
 struct TimeModel::StageTimes {
-  // Work of a stage of each run, with the messages that nothing runs beside.
+  // Work of a stage of each run, with the messages that nothing runs beside. Runs are those of the
+  // plan, or pieces of them whose stages have equal messages.
   absl::InlinedVector<StageWork, 4> works = {};
   absl::InlinedVector<OccupiedRun, 4> occupied = {};  // the same runs
+  std::vector<Seconds> behind = {};  // the same runs' messages that run beside, if they differ
   SlowestDevice slowest = {};
   StepTail tail = {};  // the longest of all devices
+
+  void Add(const StageRun& run, const StageTime& time, const PlanTime& plan);
 };
+
+void TimeModel::StageTimes::Add(const StageRun& run, const StageTime& time, const PlanTime& plan) {
+  const PipelineShape& shape = plan.shape;
+  const bool has_hops = !plan.hops.empty();
+  for (const StagePiece& piece : PiecesOf(run, plan.hops, shape.stages)) {
+    const Hop messages = OccupyingMessages(time, shape, piece, has_hops);
+    OccupiedRun& occupied_run = occupied.emplace_back();
+    occupied_run.time =
+        has_hops ? time.wall + Sum(messages) : OccupiedTime(time.wall, shape, shape.stages);
+    occupied_run.count = piece.count;
+    if (has_hops) behind.push_back(piece.behind);
+    StageWork& work = works.emplace_back();
+    work.forward = time.work.forward + messages.forward;
+    work.backward = time.work.backward + messages.backward;
+    work.weight_gradient = time.work.weight_gradient;
+    if (occupied_run.time > slowest.occupied) {
+      slowest = {.stage = &run.stage, .wall = time.wall, .occupied = occupied_run.time};
+    }
+  }
+}
 
 TimeModel::TimeModel(const EstimatorProblem& problem)
     : problem_(problem), state_bytes_(BytesPerParameter(problem.workload, problem.profile)) {}
 
-PipelineShape TimeModel::ShapeOf(const StageRuns& stages) const {
+PipelineShape TimeModel::ShapeOf(const StageRuns& stages, Seconds message) const {
   const int p = stages.stage_count();
   return {
       .schedule = stages.schedule(),
       .micro_batches = stages.micro_batches(),
       .stages = p,
       .virtual_stages = LayoutOf(stages.schedule(), p, stages.virtual_stages()).chunks_per_device,
-      .point_to_point = SlowestMessage(stages, problem_),
+      .point_to_point = message,
       .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p &&
                                  (stages.schedule() == Schedule::kInterleaved1f1b ||
                                   !problem_.profile.overlaps_only_interleaved_sends)};
 }
 
-TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PipelineShape& shape,
+TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanTime& plan,
                                             ModelCaches& caches) const {
+  const PipelineShape& shape = plan.shape;
   const int directions = stages.devices().front().directions;
   StageTimes times;
   times.slowest.stage = &stages.runs().front().stage;
@@ -150,18 +223,7 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const Pipel
     }
     assert(unit != nullptr);  // every stage has devices
     const StageTime time = TimeOf(stage, unit->sums, shape.stages > 1);
-    const Seconds occupied = OccupiedTime(time.wall, shape, shape.stages);
-    const Seconds message = (occupied - time.wall) / 2;  // one per pass
-    OccupiedRun& occupied_run = times.occupied.emplace_back();
-    occupied_run.time = occupied;
-    occupied_run.count = run.count;
-    StageWork& work = times.works.emplace_back();
-    work.forward = time.work.forward + message;
-    work.backward = time.work.backward + message;
-    work.weight_gradient = time.work.weight_gradient;
-    if (occupied > times.slowest.occupied) {
-      times.slowest = {.stage = &stage, .wall = time.wall, .occupied = occupied};
-    }
+    times.Add(run, time, plan);
     const StepTail tail = tails->Of(stage, time, shape);
     if (directions == 2) {
       timed.insert(timed.end(), static_cast<std::size_t>(run.count),
@@ -176,25 +238,31 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const Pipel
   return times;
 }
 
-Seconds TimeModel::PipelineTimeBy(PipelineModel model, const StageRuns& stages,
-                                  const PipelineShape& shape, const StageTimes& times,
-                                  ModelCaches& caches) {
+Seconds TimeModel::PipelineTimeBy(PipelineModel model, const PlanTime& plan,
+                                  const StageTimes& times, ModelCaches& caches) {
+  const PipelineShape& shape = plan.shape;
   if (shape.stages == 1) return shape.micro_batches * times.slowest.occupied;
   if (model == PipelineModel::kClosedForm && HasClosedForm(shape.schedule)) {
-    return PipelineTime(times.occupied, shape);
+    const bool has_hops = shape.overlaps_point_to_point && !plan.hops.empty();
+    return has_hops ? PipelineTime(times.occupied, times.behind, shape)
+                    : PipelineTime(times.occupied, shape);
   }
-  const std::vector<StageWork> works = RepeatForEachStage(stages.runs(), times.works);
-  const PipelineProgram program = ProgramOf(shape, works);
+  const std::vector<StageWork> works =
+      RepeatForEachStage(times.occupied, times.works, shape.stages);
+  const PipelineProgram program = ProgramOf(plan, works);
   return model == PipelineModel::kSimulated ? caches.pipelines.Simulate(program)
                                             : kRoundingSlack * LeastPipelineTime(program);
 }
 
 PlanTime TimeModel::Of(const StageRuns& stages, PipelineModel model, ModelCaches& caches) const {
-  const PipelineShape shape = ShapeOf(stages);
-  const StageTimes times = TimeStages(stages, shape, caches);
-  const Seconds pipeline = PipelineTimeBy(model, stages, shape, times, caches);
-  PlanTime time = {
-      .shape = shape, .slowest = times.slowest, .pipeline = pipeline, .tail = times.tail};
+  PlanTime time;
+  PipelineMessages messages = MessagesOf(stages, problem_);
+  time.shape = ShapeOf(stages, messages.each);
+  time.hops = std::move(messages.hops);
+  const StageTimes times = TimeStages(stages, time, caches);
+  time.slowest = times.slowest;
+  time.tail = times.tail;
+  time.pipeline = PipelineTimeBy(model, time, times, caches);
   if (problem_.cluster.pools.front().physical_devices_per_node.has_value()) {
     time = Shared(stages, times.occupied, time);
   }
@@ -229,9 +297,10 @@ TimeBreakdown TimeModel::BreakdownOf(const StageRuns& stages, const PlanTime& ti
 std::vector<ScheduledOperation> TimeModel::OperationsOf(const StageRuns& stages,
                                                         const PlanTime& time,
                                                         ModelCaches& caches) const {
-  const StageTimes times = TimeStages(stages, time.shape, caches);
-  const std::vector<StageWork> works = RepeatForEachStage(stages.runs(), times.works);
-  return caches.pipelines.OperationsOf(ProgramOf(time.shape, works));
+  const StageTimes times = TimeStages(stages, time, caches);
+  const std::vector<StageWork> works =
+      RepeatForEachStage(times.occupied, times.works, time.shape.stages);
+  return caches.pipelines.OperationsOf(ProgramOf(time, works));
 }
 
 Seconds TimeModel::LeastPipeline(const StageRuns& stages, ModelCaches& caches) const {
@@ -240,7 +309,8 @@ Seconds TimeModel::LeastPipeline(const StageRuns& stages, ModelCaches& caches) c
     const PricedUnit& unit = caches.units.TimesOf(*run.stage.devices);
     works.push_back(TimeOf(run.stage, unit.sums, stages.stage_count() > 1).work);
   }
-  const std::vector<StageWork> each = RepeatForEachStage(stages.runs(), works);
+  const std::vector<StageWork> each =
+      RepeatForEachStage(stages.runs(), works, stages.stage_count());
   return LeastPipelineTime({.schedule = stages.schedule(),
                             .micro_batches = stages.micro_batches(),
                             .virtual_stages = stages.virtual_stages(),

@@ -32,6 +32,7 @@ struct SlowestDevice {
 // stages that it was made from.
 struct PlanTime {
   PipelineShape shape = {};
+  std::vector<Hop> hops = {};  // messages, if they differ (PipelineMessages)
   SlowestDevice slowest = {};
   Seconds pipeline = Seconds(0);
   double stretch = 1;       // how much longer the pipeline takes if others share its devices
@@ -61,13 +62,14 @@ class TimeModel {
  private:
   struct StageTimes;
 
-  [[nodiscard]] PipelineShape ShapeOf(const StageRuns& stages) const;
-  [[nodiscard]] StageTimes TimeStages(const StageRuns& stages, const PipelineShape& shape,
+  // Returns the shape of a pipeline whose messages all take `message`.
+  [[nodiscard]] PipelineShape ShapeOf(const StageRuns& stages, Seconds message) const;
+  // Takes the shape and the hops from `plan`.
+  [[nodiscard]] StageTimes TimeStages(const StageRuns& stages, const PlanTime& plan,
                                       ModelCaches& caches) const;
 
-  [[nodiscard]] static Seconds PipelineTimeBy(PipelineModel model, const StageRuns& stages,
-                                              const PipelineShape& shape, const StageTimes& times,
-                                              ModelCaches& caches);
+  [[nodiscard]] static Seconds PipelineTimeBy(PipelineModel model, const PlanTime& plan,
+                                              const StageTimes& times, ModelCaches& caches);
 
   EstimatorProblem problem_;
   StateBytes state_bytes_;

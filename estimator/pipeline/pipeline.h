@@ -12,7 +12,7 @@ struct PipelineShape {
   int micro_batches = 1;
   int stages = 1;
   int virtual_stages = 1;               // chunks per device
-  Seconds point_to_point = Seconds(0);  // one message between neighbours
+  Seconds point_to_point = Seconds(0);  // one message between neighbours, if all are equal
   bool overlaps_point_to_point = false;
 };
 
@@ -30,6 +30,11 @@ struct OccupiedRun {
 // docs/cost_model/pipeline.md (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form
 // of Alpa, arXiv 2201.12023, and the round trip of the in-flight window). Exact for equal stages.
 Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& shape);
+
+// Returns the same for messages that differ and run beside computation. `behind` are both messages
+// between a stage of each run and the next stage: zero for the last stage, a run of its own.
+Seconds PipelineTime(std::span<const OccupiedRun> runs, std::span<const Seconds> behind,
+                     const PipelineShape& shape);
 
 // Returns whether this closed form covers the schedule; all others can only be simulated.
 bool HasClosedForm(Schedule schedule);

@@ -5,7 +5,8 @@ namespace meshwright {
 PipelineProgress::PipelineProgress(const PipelineProgram& program)
     : layout_(LayoutOf(program.schedule, static_cast<int>(program.stages.size()),
                        program.virtual_stages)),
-      message_(program.message.count()) {
+      message_(program.message.count()),
+      hops_(program.hops) {
   const int directions = layout_.directions();
   for (int d = 0; d < directions; ++d) {
     counts_.push_back((program.micro_batches + directions - 1 - d) / directions);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "estimator/pipeline/operation.h"
@@ -73,12 +74,16 @@ class PipelineProgress {
   // The turn of a folded pipeline stays on its device.
   [[nodiscard]] double Arrival(const PipelineOperation& op, OperationKind kind, int from) const {
     const double end = EndOf(op, kind, from);
-    return layout_.StageOf(from) == layout_.StageOf(op.chunk) ? end : end + message_;
+    if (layout_.StageOf(from) == layout_.StageOf(op.chunk)) return end;
+    if (hops_.empty()) return end + message_;
+    const Hop& hop = hops_[static_cast<std::size_t>(layout_.StageOf(std::min(from, op.chunk)))];
+    return end + (kind == OperationKind::kForward ? hop.forward : hop.backward).count();
   }
 
   PipelineLayout layout_;
   double message_;
-  std::vector<int> counts_;  // micro-batches of each direction
+  std::span<const Hop> hops_;  // the program's
+  std::vector<int> counts_;    // micro-batches of each direction
   std::size_t slots_ = 0;
   std::vector<double> ends_[3];       // indexed by kind
   std::vector<double> durations_[3];  // indexed by kind, then by chunk

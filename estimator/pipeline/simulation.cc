@@ -113,6 +113,7 @@ Seconds LeastPipelineTime(const PipelineProgram& program) {
   const double m = program.micro_batches;
   Seconds least(0);
   Seconds before(0);  // time of earlier stages, while this stage cannot run anything
+  Seconds hops(0);    // messages of the same time, if they differ
   for (int i = 0; i < p; ++i) {
     const StageWork& own = program.stages[static_cast<std::size_t>(i)];
     const Seconds whole = own.forward + own.backward;
@@ -125,8 +126,12 @@ Seconds LeastPipelineTime(const PipelineProgram& program) {
     }
     // Weight gradients may run while the stages before do their last backwards.
     const double ways = layout.SplitsBackward() ? 1 : 2;
-    least =
-        std::max(least, m * whole + before / layout.chunks_per_device + ways * i * program.message);
+    least = std::max(
+        least, m * whole + before / layout.chunks_per_device + ways * i * program.message + hops);
+    if (i + 1 < p && !program.hops.empty()) {
+      const Hop& hop = program.hops[static_cast<std::size_t>(i)];
+      hops += layout.SplitsBackward() ? hop.forward : Sum(hop);
+    }
     before += layout.SplitsBackward() ? own.forward : whole;
   }
   return least;

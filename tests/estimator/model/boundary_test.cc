@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/model/analytic_model.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
@@ -73,6 +75,75 @@ TEST(Boundary, PoolOfOneStageSendsNothingInside) {
   for (const ParallelPlan& order : {plan, Reversed(plan)}) {
     const Estimate estimate = FullOf(problem, order);
     EXPECT_NEAR(Line(estimate, TimeCause::kPipelineP2p) / 32, 2 * message, 1e-9);
+  }
+}
+
+// Llama-2-7B in four stages of a node each, two of pool "a" and two of pool "b".
+ParallelPlan FourStages(const StagePlan& stage) {
+  ParallelPlan plan = {.pipeline_parallel = 4, .stages = {stage, stage, stage, stage}};
+  plan.stages[2].pool = plan.stages[3].pool = "b";
+  return plan;
+}
+
+constexpr StagePlan kEighth = {.pool = "a", .node_count = 1, .data_parallel = 8, .layer_count = 8};
+
+// One micro-batch passes through every stage once, so that a step has the messages of all stages. A
+// boundary of 2.5 GB/s instead of 25 makes a message of 8 x 33,554,432 bytes 96.6368 ms longer. If
+// nothing runs beside messages, the two stages that touch the boundary wait for an activation and a
+// gradient, 4 x 96.6368 ms; else a micro-batch crosses the boundary twice. The hops inside the
+// pools are as fast as before.
+TEST(Boundary, OnlyTheStagesThatTouchItWait) {
+  for (const bool overlaps : {false, true}) {
+    const auto step = [&](double bandwidth) {
+      OwnedProblem problem = TwoPools(2, 2, bandwidth);
+      problem.workload.global_batch_size = 8;
+      problem.workload.overlap.pipeline_p2p = overlaps;
+      return FullOf(problem, FourStages(kEighth)).step_time.count();
+    };
+    EXPECT_NEAR(step(2.5e9) - step(25e9), (overlaps ? 2 : 4) * 0.0966367642, 1e-9);
+  }
+}
+
+void ExpectSame(const Estimate& a, const Estimate& b) {
+  EXPECT_EQ(a.step_time, b.step_time);
+  EXPECT_EQ(a.breakdown, b.breakdown);
+  EXPECT_EQ(a.peak_memory, b.peak_memory);
+  EXPECT_EQ(a.reserved_memory, b.reserved_memory);
+}
+
+// Two pools of equal chips are one pool if the link between them is equal to the network: 8 x 25
+// GB/s per node, of which a message gets 0.78, and 40 us.
+TEST(Boundary, EqualPoolsAreOnePool) {
+  struct Shape {
+    int tensor_parallel;
+    int micro_batch_size;
+    bool overlaps;
+    int virtual_pipeline;
+  };
+  for (const Shape& shape : {Shape{1, 1, false, 1}, Shape{1, 1, true, 1}, Shape{4, 2, false, 1},
+                             Shape{8, 1, true, 1}, Shape{2, 1, false, 2}, Shape{2, 1, true, 2}}) {
+    OwnedProblem two = TwoPools(2, 2, 0.78 * 8 * 25e9);
+    two.cluster.inter_pool.latency = Seconds(40e-6);
+    two.workload.overlap.pipeline_p2p = shape.overlaps;
+    OwnedProblem one = two;
+    one.cluster.pools = {PlainPool(4)};
+    ParallelPlan flat = {.tensor_parallel = shape.tensor_parallel,
+                         .sequence_parallel = shape.tensor_parallel == 8,
+                         .pipeline_parallel = 4,
+                         .virtual_pipeline = shape.virtual_pipeline,
+                         .data_parallel = 8 / shape.tensor_parallel,
+                         .micro_batch_size = shape.micro_batch_size,
+                         .zero_stage = 1};
+    if (shape.virtual_pipeline > 1) flat.schedule = Schedule::kInterleaved1f1b;
+    StagePlan stage = kEighth;
+    stage.tensor_parallel = flat.tensor_parallel;
+    stage.data_parallel = flat.data_parallel;
+    stage.micro_batch_size = flat.micro_batch_size;
+    ParallelPlan mixed = flat;
+    mixed.stages = FourStages(stage).stages;
+    ExpectSame(FullOf(two, mixed), FullOf(one, flat));
+    EXPECT_EQ(AnalyticModel(two.View()).Quick(mixed).step_time,
+              AnalyticModel(one.View()).Quick(flat).step_time);
   }
 }
 

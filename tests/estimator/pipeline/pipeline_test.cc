@@ -23,6 +23,8 @@ std::vector<OccupiedRun> EachApart(const std::vector<double>& times) {
   return runs;
 }
 
+double Fraction(std::mt19937& random) { return static_cast<double>(random() % 1000) / 1000; }
+
 struct Case {
   const char* name;
   std::vector<OccupiedRun> runs;
@@ -66,6 +68,37 @@ TEST_P(PipelineTimeTest, ByHand) {
 
 INSTANTIATE_TEST_SUITE_P(All, PipelineTimeTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// Four stages of 3 with a slow hop in the middle, 6 for both of its messages: the window of stage
+// 1, 3 micro-batches, has to cover (3 x 3 + 6) / 3 = 5 s, that of stage 0 only (4 x 3 + 6) / 4. 7 x
+// 5 for the later micro-batches, 12 + 6 for the first.
+TEST(PipelineTime, EachHopHasItsOwnMessages) {
+  const PipelineShape shape = {.micro_batches = 8, .overlaps_point_to_point = true};
+  const Seconds behind[] = {Seconds(0), Seconds(6), Seconds(0), Seconds(0)};
+  EXPECT_DOUBLE_EQ(PipelineTime(EachApart({3, 3, 3, 3}), behind, shape).count(), 53);
+  // Slow hops behind both of the first two stages: the window of stage 0, (4 x 3 + 12) / 4 = 6 s,
+  // is the longest. 7 x 6 + 12 + 12.
+  const std::vector<OccupiedRun> runs = {{Seconds(3), 2}, {Seconds(3), 2}};
+  const Seconds of_runs[] = {Seconds(6), Seconds(0)};
+  EXPECT_DOUBLE_EQ(PipelineTime(runs, of_runs, shape).count(), 66);
+}
+
+// Equal hops are the messages of the shape.
+TEST(PipelineTime, EqualHopsAreOneMessage) {
+  std::mt19937 random(6);
+  for (int i = 0; i < 100; ++i) {
+    const auto p = 2 + random() % 10;
+    std::vector<double> times;
+    for (std::size_t stage = 0; stage < p; ++stage) times.push_back(1 + Fraction(random));
+    const PipelineShape shape = {.micro_batches = 24,
+                                 .point_to_point = Seconds(Fraction(random)),
+                                 .overlaps_point_to_point = true};
+    std::vector<Seconds> behind(p, 2 * shape.point_to_point);
+    behind.back() = Seconds(0);
+    const double expected = PipelineTime(EachApart(times), shape).count();
+    EXPECT_NEAR(PipelineTime(EachApart(times), behind, shape).count(), expected, 1e-12 * expected);
+  }
+}
 
 // A message that is not hidden occupies the stage: two per micro-batch and virtual stage.
 TEST(OccupiedTime, MessagesThatAreNotHidden) {
@@ -157,8 +190,6 @@ std::vector<double> Sums(const std::vector<StagePass>& stages) {
   for (const StagePass& stage : stages) sums.push_back(stage.forward + stage.backward);
   return sums;
 }
-
-double Fraction(std::mt19937& random) { return static_cast<double>(random() % 1000) / 1000; }
 
 TEST(PipelineTime, ExactForEqualStages) {
   std::mt19937 random(1);
