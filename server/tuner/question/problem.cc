@@ -138,7 +138,20 @@ void ResolveMoeTraining(const WorkloadRequest& stated, Problem& problem, Default
   defaults.Number("overlap.shared_expert", stated.overlap.shared_expert, overlap.shared_expert);
 }
 
-Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Problem& problem) {
+// Returns the version that the question states, by the name that its profile has for it; that of
+// the profile if it states none.
+std::string ResolveVersion(const WorkloadRequest& stated, const FrameworkEntry& framework) {
+  const std::string version = stated.framework_version.value_or("");
+  if (version.empty()) return framework.profile.version;
+  for (const std::string& prefix : framework.versions) {
+    if (version.starts_with(prefix)) return prefix;
+  }
+  return version;
+}
+
+Workload ResolveWorkload(const WorkloadRequest& stated, const FrameworkEntry& framework,
+                         Problem& problem) {
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
   const FrameworkProfile& profile = problem.profile;
   Defaults defaults(problem.applied_defaults, "workload", ProfileName(profile));
   Workload w;
@@ -182,7 +195,7 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Pr
       defaults.Number("overlap.pipeline_p2p", stated.overlap.pipeline_p2p, usual.pipeline_p2p);
   ResolveMoeTraining(stated, problem, defaults, w);
   w.framework_name = profile.name;
-  w.framework_version = profile.version;
+  w.framework_version = ResolveVersion(stated, framework);
   if (!stated.framework_name.has_value()) {
     defaults.set_source("no framework stated");
     defaults.Note("framework.name", profile.name);
@@ -492,8 +505,7 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
     problem.cluster.pools.push_back(ResolvePool(stated, entry->spec, i, problem));
   }
   ResolveNetwork(question.cluster, problem);
-  problem.workload =
-      ResolveWorkload(question.workload, problem.cluster.pools.front().chip, problem);
+  problem.workload = ResolveWorkload(question.workload, *found.entry, problem);
   problem.legality = LegalityRulesOf(problem.profile.name, problem.workload.framework_version);
   AddChipDoubts(problem.cluster, problem.workload, problem.warnings);
   if (!WasChecked(problem.profile, problem.cluster)) {

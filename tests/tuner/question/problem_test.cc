@@ -115,6 +115,22 @@ TEST(ResolveProblemTest, DefaultsSuitThePrecision) {
   EXPECT_EQ(resolved("megatron-lm", Precision::kFp8).fp8_recipe, Fp8Recipe::kDelayed);
 }
 
+// The rules and measurements of a version are those of the version that is stated, by the name that
+// its profile has for it.
+TEST(ResolveProblemTest, Issue29VersionIsTheStatedOne) {
+  const auto version = [](const std::string& stated) {
+    Question question = TinyQuestion();
+    question.workload.framework_name = "megatron-core";
+    question.workload.framework_version = stated;
+    return Resolved(question).workload.framework_version;
+  };
+  EXPECT_EQ(version(""), "0.14");
+  EXPECT_EQ(version("0.14"), "0.14");
+  EXPECT_EQ(version("0.12"), "0.12");
+  EXPECT_EQ(version("0.12.1"), "0.12");
+  EXPECT_EQ(version("0.9"), "0.9");
+}
+
 // DeepEP reaches eight devices over NVLink.
 TEST(ResolveProblemTest, DispatcherSuitsTheNode) {
   const auto dispatcher = [](const std::string& framework, const std::string& chip) {
