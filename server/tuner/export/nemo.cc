@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,17 +28,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kNoOverlap = "--no-overlap-p2p-communication";
+
 // Returns the value of the field that asks for a flag.
 std::string AskedValue(std::string_view source, const ParallelPlan& plan) {
   constexpr std::string_view kPlan = "plan.";
   return source.starts_with(kPlan) ? PlanValue(plan, source.substr(kPlan.size())) : "true";
 }
 
-const RecipeField* FindField(std::string_view flag) {
-  for (const RecipeField& field : kRecipeFields) {
-    if (field.flag == flag) return &field;
-  }
-  return nullptr;
+// Returns the field of the question that asks for a flag.
+std::string_view SourceOf(std::string_view flag) {
+  const auto* const field = std::ranges::find(kRecipeFields, flag, &RecipeField::flag);
+  return field == kRecipeFields.end() || field->source.empty() ? "plan" : field->source;
 }
 
 // Returns the value of a flag's field, which for a flag that switches something off is false.
@@ -92,6 +96,41 @@ bool IsOfMixedPrecision(std::string_view flag) {
   return flag == "--fp8-param-gather" || flag == "--reuse-grad-buf-for-mxfp8-param-ag";
 }
 
+// The value of a field of a recipe.
+struct FieldValue {
+  std::string_view path = {};
+  Json value = {};
+};
+
+// Returns the values of a plan's fields, also of those at their default: they replace the values of
+// a recipe. Calls `refuse` for flags without a field.
+std::vector<FieldValue> FieldsOf(const FlagList& flags, const ParallelPlan& plan,
+                                 std::string_view RecipeField::*path,
+                                 const std::function<void(const Flag&)>& refuse) {
+  std::vector<FieldValue> fields;
+  std::set<std::string_view> stated;
+  for (const Flag& flag : flags.flags()) {
+    if (IsOfMixedPrecision(flag.name)) continue;
+    stated.insert(flag.name);
+    const std::size_t before = fields.size();
+    for (const RecipeField& field : kRecipeFields) {
+      if (field.flag != flag.name || (field.*path).empty()) continue;
+      fields.push_back({.path = field.*path, .value = SettingOf(flag)});
+    }
+    if (fields.size() == before) refuse(flag);
+  }
+  for (const RecipeField& field : kRecipeFields) {
+    if ((field.*path).empty() || stated.contains(field.flag)) continue;
+    if (field.flag == kNoOverlap) {
+      // Without virtual stages Megatron-Core refuses overlapped sends.
+      fields.push_back({.path = field.*path, .value = plan.virtual_pipeline > 1});
+    } else if (!field.unset.empty()) {
+      fields.push_back({.path = field.*path, .value = Json::parse(field.unset)});
+    }
+  }
+  return fields;
+}
+
 // Sets a value at a path such as "model.seq_length".
 void SetPath(std::string_view path, Json value, Json& config) {
   Json* node = &config;
@@ -107,6 +146,8 @@ std::vector<std::string> LeftOut(const Problem& problem, std::string_view recipe
                       ModelSizes(problem.model)),
           "other facts of the recipe's model: layernorm_epsilon, rotary_base, rotary scaling, "
           "add_qkv_bias, qk_layernorm, the router's settings",
+          "comm_overlap of the recipe: tp_comm_overlap, if the plan has no tensor parallelism or "
+          "does not overlap it",
           "data and tokenizer, length, learning rate, checkpoints: those of the recipe"};
 }
 
@@ -118,15 +159,12 @@ LaunchConfig ExportMegatronBridge(const Problem& problem, const ParallelPlan& pl
   Json config = Json::object();
   config["mixed_precision"] = MixedPrecision(problem.workload, refusals);
   CheckOptimizer(problem.workload, refusals);
-  for (const Flag& flag : flags.flags()) {
-    if (IsOfMixedPrecision(flag.name)) continue;
-    const RecipeField* field = FindField(flag.name);
-    if (field == nullptr) {
-      refusals.Refuse("plan",
-                      fmt::format("needs {}; Megatron-Bridge has no field for it here", flag.name));
-      continue;
-    }
-    SetPath(field->bridge, SettingOf(flag), config);
+  const auto refuse = [&](const Flag& flag) {
+    refusals.Refuse("plan",
+                    fmt::format("needs {}; Megatron-Bridge has no field for it here", flag.name));
+  };
+  for (const FieldValue& field : FieldsOf(flags, plan, &RecipeField::bridge, refuse)) {
+    SetPath(field.path, field.value, config);
   }
   config["ddp"]["grad_reduce_in_fp32"] = problem.workload.gradient_dtype == GradientDtype::kFp32;
   return {
@@ -143,9 +181,10 @@ LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusa
   const JobSize size = JobSizeOf(problem, plan);
   FlagList fields(refusals);
   const auto add = [&](std::string_view path, const Json& value) {
-    // The command reads Python's words for booleans, and a shell reads it before.
+    // The command reads Python's words for booleans and null, and a shell reads it before.
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (value.is_boolean()) text = value.get<bool>() ? "True" : "False";
+    if (value.is_null()) text = "None";
     if (text.find_first_of("[|*") != std::string::npos) text = "'" + text + "'";
     fields.Add(fmt::format("{}={}", path, text));
   };
@@ -156,16 +195,13 @@ LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusa
     refusals.Refuse("workload.precision", "fp8; NeMo sets it in the recipe's own code");
   }
   CheckOptimizer(problem.workload, refusals);
-  for (const Flag& flag : flags.flags()) {
-    if (IsOfMixedPrecision(flag.name)) continue;
-    const RecipeField* field = FindField(flag.name);
-    if (field == nullptr || field->nemo.empty()) {
-      const std::string_view source = field == nullptr ? "plan" : field->source;
-      refusals.Refuse(source, fmt::format("{}; NeMo's recipes have no field for {}",
-                                          AskedValue(source, plan), flag.name));
-      continue;
-    }
-    add(field->nemo, SettingOf(flag));
+  const auto refuse = [&](const Flag& flag) {
+    const std::string_view source = SourceOf(flag.name);
+    refusals.Refuse(source, fmt::format("{}; NeMo's recipes have no field for {}",
+                                        AskedValue(source, plan), flag.name));
+  };
+  for (const FieldValue& field : FieldsOf(flags, plan, &RecipeField::nemo, refuse)) {
+    add(field.path, field.value);
   }
   add("trainer.strategy.ddp.grad_reduce_in_fp32",
       problem.workload.gradient_dtype == GradientDtype::kFp32);

@@ -164,6 +164,7 @@ constexpr OtherKey kKeys[] = {
     {"moe-pad-expert-input-to-capacity", kUnpriced, "experts are padded to their capacity"},
     {"moe-token-drop-policy", kNone, kRouter},
     {"moe-permute-fusion", kNone, kKernels},
+    {"cpu-offloading", kUnpriced, "activations wait on the host"},
     {"moe-use-legacy-grouped-gemm", kNone, kKernels},
     {"moe-permutation-async-comm", kUnpriced, "the exchange of experts overlaps"},
     {"moe-shared-expert-overlap", kUnpriced, "shared experts overlap with the exchange"},

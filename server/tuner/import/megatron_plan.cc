@@ -64,7 +64,7 @@ void ReadExperts(SettingReader& settings, const ReaderContext& context, const Im
   const ModelSpec* model = ModelOf(context, job);
   const bool has_experts = model != nullptr && model->moe.has_value();
   const int experts = settings.Degree("expert-model-parallel-size");
-  const bool states_tensor = settings.Has("expert-tensor-parallel-size");
+  const bool states_tensor = settings.IsSet("expert-tensor-parallel-size");
   const int stated_tensor = settings.Degree("expert-tensor-parallel-size");
   const int tensor = states_tensor ? stated_tensor : *plan.tensor_parallel;
   const bool extends = settings.Switch("moe-tp-extend-ep");
@@ -206,9 +206,9 @@ void ReadStages(SettingReader& settings, const ModelSpec* model, bool splits_its
                 PlanRequest& plan) {
   plan.virtual_pipeline = settings.Int("num-virtual-stages-per-pipeline-rank").value_or(1);
   const std::vector<int> listed = settings.Ints("num-layer-list");
-  const bool has_list = !listed.empty() || settings.Has("decoder-first-pipeline-num-layers") ||
-                        settings.Has("decoder-last-pipeline-num-layers") ||
-                        settings.Has("pipeline-model-parallel-layout");
+  const bool has_list = !listed.empty() || settings.IsSet("decoder-first-pipeline-num-layers") ||
+                        settings.IsSet("decoder-last-pipeline-num-layers") ||
+                        settings.IsSet("pipeline-model-parallel-layout");
   const std::vector<int> idle = settings.Ints("noop-layers");
   const int real = model == nullptr ? 0 : model->layer_count;
   const int layers = real == 0 ? 0 : real + static_cast<int>(idle.size());
@@ -273,7 +273,7 @@ void ReadRecompute(SettingReader& settings, const ModelSpec* model, PlanRequest&
   if (settings.Switch("recompute-activations")) granularity = RecomputeGranularity::kSelective;
   // Versions before 2022, and Megatron-DeepSpeed.
   const bool is_old =
-      settings.Switch("checkpoint-activations") || settings.Has("activations-checkpoint-method");
+      settings.Switch("checkpoint-activations") || settings.IsSet("activations-checkpoint-method");
   settings.Switch("deepspeed-activation-checkpointing");
   std::string method = settings.Text("recompute-method").value_or("");
   if (const auto old = settings.Text("activations-checkpoint-method")) method = *old;

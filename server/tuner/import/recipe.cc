@@ -63,7 +63,27 @@ bool AddSpecial(const Setting& field, std::vector<Setting>& flags) {
   return false;
 }
 
+bool IsNull(const Setting& setting) { return setting.value == "null" || setting.value == "None"; }
+
+// Returns true if the fields state virtual stages, by their number or a layout. The last one of
+// several with a path counts.
+bool HasVirtualStages(const std::vector<Setting>& fields) {
+  bool has_number = false;
+  bool has_layout = false;
+  for (const Setting& field : fields) {
+    const auto ends = [&](std::string_view name) { return field.key.ends_with(name); };
+    if (ends("virtual_pipeline_model_parallel_size")) has_number = !IsNull(field);
+    if (ends("pipeline_model_parallel_layout")) has_layout = !IsNull(field);
+  }
+  return has_number || has_layout;
+}
+
 std::vector<Setting> FlagsOf(std::vector<Setting> fields, std::string_view RecipeField::*path) {
+  // Only virtual stages overlap their sends, so a recipe without them has no other value than off.
+  if (!HasVirtualStages(fields)) {
+    std::erase_if(fields,
+                  [](const Setting& field) { return field.key.ends_with("overlap_p2p_comm"); });
+  }
   std::vector<Setting> flags;
   for (Setting& field : fields) {
     if (AddSpecial(field, flags)) continue;

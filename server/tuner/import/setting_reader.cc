@@ -85,6 +85,14 @@ bool SettingReader::Has(std::string_view key) const {
   return std::ranges::any_of(entries_, [&](const Entry& e) { return e.setting.key == key; });
 }
 
+bool SettingReader::IsSet(std::string_view key) const {
+  bool is_set = false;
+  for (const Entry& entry : entries_) {
+    if (entry.setting.key == key) is_set = !IsNull(entry.setting.value);
+  }
+  return is_set;
+}
+
 const Setting* SettingReader::Take(std::string_view key) {
   const Setting* found = nullptr;
   for (Entry& entry : entries_) {

@@ -54,6 +54,9 @@ class SettingReader {
   // Returns true if the key is stated, also by a value such as false or null. Does not take it.
   [[nodiscard]] bool Has(std::string_view key) const;
 
+  // Returns true if the key is stated and the value that counts is not null. Does not take it.
+  [[nodiscard]] bool IsSet(std::string_view key) const;
+
   // Each takes the value of a key and returns nullopt if it is not stated, null or wrong. The last
   // of several settings with the same key counts, as for argparse.
   std::optional<int> Int(std::string_view key);

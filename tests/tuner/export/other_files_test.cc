@@ -199,7 +199,8 @@ ParallelPlan DeepseekPlan() {
           .layers_per_stage = {16, 16, 16, 13}};
 }
 
-// These two are further exports of a plan of Megatron-Core.
+// These two are further exports of a plan of Megatron-Core. They state all fields of the layout and
+// of recomputation, because a recipe may have others.
 TEST(MegatronBridgeTest, GoldenExperts) {
   EXPECT_EQ(Exported("megatron-bridge", DeepseekProblem(), DeepseekPlan()),
             R"(mixed_precision: bf16_mixed
@@ -218,6 +219,18 @@ model:
   cross_entropy_loss_fusion: true
   attention_dropout: 0
   hidden_dropout: 0
+  sequence_parallel: false
+  virtual_pipeline_model_parallel_size: null
+  num_layers_in_first_pipeline_stage: null
+  account_for_embedding_in_pipeline_split: false
+  account_for_loss_in_pipeline_split: false
+  pipeline_model_parallel_layout: null
+  overlap_p2p_comm: false
+  cp_comm_type: null
+  hierarchical_context_parallel_sizes: null
+  recompute_method: null
+  recompute_num_layers: null
+  cpu_offloading: false
 train:
   micro_batch_size: 1
   global_batch_size: 1024
@@ -225,7 +238,19 @@ ddp:
   use_distributed_optimizer: true
   overlap_grad_reduce: true
   overlap_param_gather: true
+  use_megatron_fsdp: false
+  data_parallel_sharding_strategy: no_shard
+  num_distributed_optimizer_instances: 1
   grad_reduce_in_fp32: true
+optimizer:
+  use_distributed_optimizer: true
+  optimizer_cpu_offload: false
+  optimizer_offload_fraction: 0.0
+dist:
+  use_megatron_fsdp: false
+  use_tp_pp_dp_mapping: false
+checkpoint:
+  ckpt_format: torch_dist
 )");
 }
 
@@ -243,6 +268,7 @@ model.config.moe_token_dispatcher_type=alltoall \
 data.micro_batch_size=1 \
 data.global_batch_size=1024 \
 trainer.strategy.ddp.use_distributed_optimizer=True \
+optim.config.use_distributed_optimizer=True \
 trainer.strategy.ddp.overlap_grad_reduce=True \
 trainer.strategy.ddp.overlap_param_gather=True \
 model.config.recompute_granularity=selective \
@@ -252,6 +278,21 @@ model.config.attention_backend=flash \
 model.config.cross_entropy_loss_fusion=True \
 model.config.attention_dropout=0 \
 model.config.hidden_dropout=0 \
+trainer.strategy.sequence_parallel=False \
+trainer.strategy.virtual_pipeline_model_parallel_size=None \
+trainer.strategy.num_layers_in_first_pipeline_stage=None \
+trainer.strategy.account_for_embedding_in_pipeline_split=False \
+trainer.strategy.account_for_loss_in_pipeline_split=False \
+trainer.strategy.pipeline_model_parallel_layout=None \
+model.config.overlap_p2p_comm=False \
+model.config.cp_comm_type=None \
+trainer.strategy.num_distributed_optimizer_instances=1 \
+trainer.strategy.use_tp_pp_dp_mapping=False \
+optim.config.optimizer_cpu_offload=False \
+optim.config.optimizer_offload_fraction=0.0 \
+model.config.recompute_method=None \
+model.config.recompute_num_layers=None \
+model.config.cpu_offloading=False \
 trainer.strategy.ddp.grad_reduce_in_fp32=True
 )");
 }

@@ -76,19 +76,78 @@ ParallelPlan Draw(const Problem& problem, const SearchSpace& space, std::mt19937
   return plan;
 }
 
-// Returns the import of an export, as a user who saves its files and starts its command has it.
-absl::StatusOr<ImportedJob> Import(const std::string& framework, const LaunchConfig& config,
+struct RoundTrip {
+  std::string framework;
+  // The fields for which plans are refused that the search may propose.
+  std::set<std::string> refused = {};
+  std::string recipe = {};  // the fields that the export replaces
+};
+
+// A recipe of another plan, in Megatron-Bridge and in NeMo. What an export does not state stays.
+constexpr const char* kBridgeRecipe = R"(model.sequence_parallel: true
+model.virtual_pipeline_model_parallel_size: 5
+model.num_layers_in_first_pipeline_stage: 3
+model.num_layers_in_last_pipeline_stage: 5
+model.account_for_embedding_in_pipeline_split: true
+model.account_for_loss_in_pipeline_split: true
+model.pipeline_model_parallel_layout: Et*4|t*4L
+model.overlap_p2p_comm: true
+model.cp_comm_type: a2a
+model.hierarchical_context_parallel_sizes: [2, 2]
+model.expert_model_parallel_size: 4
+model.expert_tensor_parallel_size: 2
+model.recompute_granularity: full
+model.recompute_method: block
+model.recompute_num_layers: 2
+model.recompute_modules: [mlp]
+model.cpu_offloading: true
+optimizer.optimizer_cpu_offload: true
+optimizer.optimizer_offload_fraction: 0.5
+optimizer.use_distributed_optimizer: true
+ddp.use_distributed_optimizer: true
+ddp.use_megatron_fsdp: true
+ddp.data_parallel_sharding_strategy: optim_grads_params
+ddp.num_distributed_optimizer_instances: 2
+dist.use_tp_pp_dp_mapping: true
+)";
+constexpr const char* kNemoRecipe = R"(trainer.strategy.sequence_parallel=True \
+trainer.strategy.virtual_pipeline_model_parallel_size=5 \
+trainer.strategy.num_layers_in_first_pipeline_stage=3 \
+trainer.strategy.num_layers_in_last_pipeline_stage=5 \
+trainer.strategy.account_for_embedding_in_pipeline_split=True \
+trainer.strategy.account_for_loss_in_pipeline_split=True \
+trainer.strategy.pipeline_model_parallel_layout='Et*4|t*4L' \
+model.config.overlap_p2p_comm=True \
+model.config.cp_comm_type=a2a \
+trainer.strategy.expert_model_parallel_size=4 \
+trainer.strategy.expert_tensor_parallel_size=2 \
+model.config.recompute_granularity=full \
+model.config.recompute_method=block \
+model.config.recompute_num_layers=2 \
+model.config.recompute_modules='[mlp]' \
+model.config.cpu_offloading=True \
+optim.config.optimizer_cpu_offload=True \
+optim.config.optimizer_offload_fraction=0.5 \
+optim.config.use_distributed_optimizer=True \
+trainer.strategy.ddp.use_distributed_optimizer=True \
+trainer.strategy.num_distributed_optimizer_instances=2 \
+trainer.strategy.use_tp_pp_dp_mapping=True \
+)";
+
+// Returns the import of an export, as a user who saves its files and starts its command has it: on
+// top of a recipe, whose fields the command or the file replaces.
+absl::StatusOr<ImportedJob> Import(const RoundTrip& trip, const LaunchConfig& config,
                                    const Problem& problem) {
   std::vector<ConfigFile> files = config.other_files;
-  if (!config.file_name.empty()) files.push_back({config.file_name, config.text});
+  if (!config.file_name.empty()) files.push_back({config.file_name, trip.recipe + config.text});
   ImportRequest request = {.file = "run.sh",
                            .text = config.command,
-                           .framework = framework,
+                           .framework = trip.framework,
                            .model = problem.model,
                            .devices = static_cast<int>(DeviceCount(problem.cluster)),
                            .global_batch_size = problem.workload.global_batch_size};
   // Flags follow the command.
-  if (config.file_name.empty()) request.text += " \\\n" + config.text;
+  if (config.file_name.empty()) request.text += " \\\n" + trip.recipe + config.text;
   request.open_file = [&files](const std::string& path) -> absl::StatusOr<std::string> {
     for (const ConfigFile& file : files) {
       if (file.name.ends_with(path) || path.ends_with(file.name)) return file.text;
@@ -97,12 +156,6 @@ absl::StatusOr<ImportedJob> Import(const std::string& framework, const LaunchCon
   };
   return ImportJob(request);
 }
-
-struct RoundTrip {
-  std::string framework;
-  // The fields for which plans are refused that the search may propose.
-  std::set<std::string> refused = {};
-};
 
 void PrintTo(const RoundTrip& trip, std::ostream* out) { *out << trip.framework; }
 
@@ -127,7 +180,7 @@ class RoundTripTest : public testing::TestWithParam<RoundTrip> {
       }
       ++done;
       const std::string shown = config->command + "\n" + config->text;
-      const auto job = Import(framework, *config, problem);
+      const auto job = Import(GetParam(), *config, problem);
       ASSERT_TRUE(job.ok()) << job.status() << "\n" << shown;
       const auto back = ResolvePlan(job->plan, problem, "plan");
       ASSERT_TRUE(back.ok()) << back.status() << "\n" << shown;
@@ -199,6 +252,8 @@ const RoundTrip kTrips[] = {
     {"mindspeed", {}},
     {"megatron-bridge", {}},
     {"nemo", {"plan.context_parallel_kind", "plan.zero_stage"}},
+    {"megatron-bridge", {}, kBridgeRecipe},
+    {"nemo", {"plan.context_parallel_kind", "plan.zero_stage"}, kNemoRecipe},
     {"nanotron", {}},
     {"paddle", {"workload.overlap.gradient_reduce", "workload.overlap.parameter_gather"}},
     {"maxtext", {}},
@@ -208,7 +263,7 @@ const RoundTrip kTrips[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, RoundTripTest, testing::ValuesIn(kTrips), [](const auto& c) {
-  std::string name = c.param.framework;
+  std::string name = c.param.framework + (c.param.recipe.empty() ? "" : "_over_a_recipe");
   for (char& letter : name) {
     if (letter == '-') letter = '_';
   }
