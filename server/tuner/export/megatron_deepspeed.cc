@@ -57,11 +57,7 @@ void AddModel(const ModelSpec& model, FlagList& flags) {
                  fmt::format("{}; Megatron-DeepSpeed has a key-value head for each head",
                              model.kv_head_count));
   }
-  if (model.norm == NormKind::kRmsnorm || !model.tied_embeddings) {
-    flags.Refuse("model",
-                 "with rmsnorm or untied embeddings; Megatron-DeepSpeed has LayerNorm and tied "
-                 "embeddings");
-  }
+  RefuseOtherThanGpt(model, "Megatron-DeepSpeed", flags);
 }
 
 std::string DeepSpeedFile(const Problem& problem, const ParallelPlan& plan) {

@@ -37,6 +37,10 @@ void AddMegatronLayoutFlags(const Problem& problem, const ParallelPlan& plan, Fl
 // Adds the parts from the model to the fusion flags: those of a job that no plan changes.
 void AddMegatronJobFlags(const Problem& problem, FlagList& flags);
 
+// Refuses models with another norm than LayerNorm or with an output layer of its own, which old
+// versions do not have.
+void RefuseOtherThanGpt(const ModelSpec& model, std::string_view framework, FlagList& flags);
+
 // Returns the flags that a run of Megatron-LM needs beside those of the plan, among them those of
 // the model for which a ModelSpec has no fact.
 std::vector<std::string> MegatronLeftOut(const ModelSpec& model);

@@ -182,11 +182,7 @@ void AddModel(const Problem& problem, int year, FlagList& flags) {
     flags.Add("--disable-bias-linear");
     flags.Add("--position-embedding-type", "rope");
   }
-  if (year < 2023 && (model.norm == NormKind::kRmsnorm || !model.tied_embeddings)) {
-    flags.Refuse("model", fmt::format("with rmsnorm or untied embeddings; Megatron-LM of {} has "
-                                      "LayerNorm and tied embeddings",
-                                      year));
-  }
+  if (year < 2023) RefuseOtherThanGpt(model, fmt::format("Megatron-LM of {}", year), flags);
   if (!model.tied_embeddings) flags.Add("--untie-embeddings-and-output-weights");
   AddMegatronSequenceFlags(problem.workload, flags);
 }

@@ -177,6 +177,18 @@ void AddMegatronSequenceFlags(const Workload& workload, FlagList& flags) {
   flags.Add("--max-position-embeddings", workload.sequence_length);
 }
 
+void RefuseOtherThanGpt(const ModelSpec& model, std::string_view framework, FlagList& flags) {
+  if (model.norm != NormKind::kLayernorm) {
+    flags.Refuse("model.norm", fmt::format("{}; must be layernorm, the only norm of {}",
+                                           Word(model.norm), framework));
+  }
+  if (!model.tied_embeddings) {
+    flags.Refuse("model.tied_embeddings",
+                 fmt::format("false; must be true, because the output layer of {} is the embedding",
+                             framework));
+  }
+}
+
 std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
   std::vector<std::string> left_out = {
       "data and tokenizer: --data-path, --tokenizer-type, --tokenizer-model",

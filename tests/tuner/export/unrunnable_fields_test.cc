@@ -44,9 +44,21 @@ TEST(UnrunnableFieldsTest, NamesWhatTheFrameworkLacks) {
               ElementsAre("model.mlp", "model.norm"));
   EXPECT_THAT(FieldsOf(ProblemOf("nanotron", Mixtral_8x7b())), ElementsAre("model.moe"));
   EXPECT_THAT(FieldsOf(ProblemOf("megatron-deepspeed", Llama2_70b())),
-              ElementsAre("model.kv_head_count", "model"));
+              ElementsAre("model.kv_head_count", "model.norm", "model.tied_embeddings"));
   EXPECT_THAT(FieldsOf(ProblemOf("nanotron", Llama2_7b(), Precision::kFp8)),
               ElementsAre("workload.precision"));
+}
+
+TEST(UnrunnableFieldsTest, SaysWhatTheModelsOfMegatronDeepSpeedHave) {
+  std::vector<std::string> descriptions;
+  for (const auto& violation : UnrunnableFields(ProblemOf("megatron-deepspeed", Llama2_7b()))) {
+    descriptions.push_back(violation.field + " = " + violation.description);
+  }
+  EXPECT_THAT(descriptions,
+              ElementsAre("model.norm = rmsnorm; must be layernorm, the only norm of "
+                          "Megatron-DeepSpeed",
+                          "model.tied_embeddings = false; must be true, because the output layer "
+                          "of Megatron-DeepSpeed is the embedding"));
 }
 
 TEST(UnrunnableFieldsTest, NamesChipsOfOtherVendors) {
