@@ -78,6 +78,7 @@ std::vector<std::string> ReadHead(const Json& json, FrameworkEntry& entry) {
   };
   read_list("versions", entry.versions);
   read_list("other_names", entry.other_names);
+  read_list("run_by", entry.run_by);
   entry.profile.version = entry.versions.empty() ? "" : entry.versions.front();
   const auto provenance = ParseChoice<Provenance>(text("provenance"));
   if (provenance.has_value()) {
@@ -171,12 +172,21 @@ FoundFramework FrameworkLibrary::Find(std::string_view name, std::string_view ve
   return found;
 }
 
+const FrameworkEntry* FrameworkLibrary::RunBy(std::string_view name) const {
+  const std::string stated = LowerCase(name);
+  for (const FrameworkEntry& entry : entries_) {
+    if (std::ranges::count(entry.run_by, stated) > 0) return &entry;
+  }
+  return nullptr;
+}
+
 std::vector<std::string> FrameworkLibrary::NamesLike(std::string_view name) const {
   std::vector<std::string> names = Names();
   const std::string stated = LowerCase(name);
   const auto is_other_name_of = [&](const std::string& known) {
     return std::ranges::any_of(entries_, [&](const FrameworkEntry& entry) {
-      return entry.profile.name == known && std::ranges::count(entry.other_names, stated) > 0;
+      return entry.profile.name == known && (std::ranges::count(entry.other_names, stated) > 0 ||
+                                             std::ranges::count(entry.run_by, stated) > 0);
     });
   };
   std::ranges::stable_sort(names, {}, [&](const std::string& known) {

@@ -19,7 +19,8 @@ struct FrameworkFact {
 
 struct FrameworkEntry {
   FrameworkProfile profile = {};
-  std::vector<std::string> other_names = {};  // what people may call it, or what runs it
+  std::vector<std::string> other_names = {};  // what people may call it
+  std::vector<std::string> run_by = {};       // exports of their own for plans of this framework
   std::vector<std::string> versions = {};     // prefixes of the described versions
   bool is_default = false;                    // among the profiles of its framework
   std::vector<FrameworkFact> facts = {};      // own facts; the profile that it extends has the rest
@@ -42,6 +43,10 @@ class FrameworkLibrary {
   // Finds the profile of a framework and version. An empty version takes the default profile; a
   // version that no profile describes takes the default one with a warning.
   [[nodiscard]] FoundFramework Find(std::string_view name, std::string_view version) const;
+
+  // Returns the framework that another one runs, such as megatron-core for nemo; null if it runs
+  // none.
+  [[nodiscard]] const FrameworkEntry* RunBy(std::string_view name) const;
 
   [[nodiscard]] const std::vector<FrameworkEntry>& entries() const { return entries_; }
   [[nodiscard]] std::vector<std::string> Names() const;  // sorted, each once

@@ -10,6 +10,8 @@
 #include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
 #include "estimator/problem/legality_rule.h"
+#include "search_space/base/edit_distance.h"
+#include "search_space/base/lower_case.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/cluster.h"
@@ -49,6 +51,24 @@ constexpr std::array kExporters = {
 const Exporter* FindExporter(std::string_view framework) {
   const auto found = std::ranges::find(kExporters, framework, &Exporter::framework);
   return found == kExporters.end() ? nullptr : &*found;
+}
+
+// Returns the names of the exports, and the one that was most likely meant: one with the given name
+// inside, or else one with a few other letters.
+std::string NamesAndClosest(std::string_view framework) {
+  const std::string given = LowerCase(framework);
+  const Exporter* closest = nullptr;
+  std::size_t least = given.size() / 3 + 1;  // edits from which on a word is another one
+  for (const Exporter& exporter : kExporters) {
+    const bool is_part = !given.empty() && exporter.framework.find(given) != std::string_view::npos;
+    const std::size_t edits = is_part ? 0 : EditDistance(given, exporter.framework);
+    if (edits >= least) continue;
+    least = edits;
+    closest = &exporter;
+  }
+  const std::string names = fmt::format("{}", fmt::join(ExportFrameworks(), ", "));
+  if (closest == nullptr) return names;
+  return fmt::format("{}; did you mean \"{}\"?", names, closest->framework);
 }
 
 // Returns the frameworks that a workload can name and that have an exporter.
@@ -137,10 +157,9 @@ absl::StatusOr<LaunchConfig> ExportPlan(std::string_view framework, const Proble
                                         const ParallelPlan& plan) {
   const Exporter* exporter = FindExporter(framework);
   if (exporter == nullptr) {
-    return WithReason(
-        absl::NotFoundError(fmt::format("framework = {}; known exports: {}", framework,
-                                        fmt::join(ExportFrameworks(), ", "))),
-        "UNKNOWN_EXPORT_FRAMEWORK");
+    return WithReason(absl::NotFoundError(fmt::format("framework = {}; known exports: {}",
+                                                      framework, NamesAndClosest(framework))),
+                      "UNKNOWN_EXPORT_FRAMEWORK");
   }
   return ExportWith(*exporter, problem, plan);
 }

@@ -406,6 +406,18 @@ std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, Framewor
   return violations;
 }
 
+// Returns the description of a name that no profile has. What runs another framework has an export
+// of that one's plans.
+std::string UnknownFramework(const std::string& name, const FrameworkLibrary& frameworks) {
+  if (const FrameworkEntry* run = frameworks.RunBy(name)) {
+    return fmt::format(
+        "\"{0}\"; {0} runs {1}: use --framework {1}, then meshwright export --framework {0}", name,
+        run->profile.name);
+  }
+  return fmt::format("\"{}\"; must be one of {}", name,
+                     fmt::join(frameworks.NamesLike(name), ", "));
+}
+
 FoundFramework FindFramework(const WorkloadRequest& workload, const Knowledge& knowledge) {
   return knowledge.frameworks.Find(workload.framework_name.value_or("generic"),
                                    workload.framework_version.value_or(""));
@@ -455,11 +467,9 @@ std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowle
     FrameworkProfile profile = framework->profile;
     append(ApplyFacts(question.workload, profile));
   } else {
-    const std::string& name = *question.workload.framework_name;
     violations.push_back(
         {.field = "workload.framework.name",
-         .description = fmt::format("\"{}\"; must be one of {}", name,
-                                    fmt::join(knowledge.frameworks.NamesLike(name), ", "))});
+         .description = UnknownFramework(*question.workload.framework_name, knowledge.frameworks)});
   }
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
     CheckChip(question.cluster.pools[i], fmt::format("cluster.pools[{}]", i), question, knowledge,

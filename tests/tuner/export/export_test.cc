@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "estimator/frameworks/framework_library.h"
 #include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
@@ -28,6 +29,29 @@ TEST(ExportTest, UnknownFrameworkListsKnownOnes) {
   EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Reason(text.status()), "UNKNOWN_EXPORT_FRAMEWORK");
   EXPECT_THAT(std::string(text.status().message()), HasSubstr("megatron-core"));
+}
+
+TEST(ExportTest, UnknownFrameworkSuggestsTheOneThatWasMeant) {
+  const auto error = [](const char* framework) {
+    return std::string(ExportPlan(framework, Llama70b(), DensePlan()).status().message());
+  };
+  EXPECT_THAT(error("megatron"), testing::EndsWith("; did you mean \"megatron-core\"?"));
+  EXPECT_THAT(error("NeMo"), testing::EndsWith("; did you mean \"nemo\"?"));
+  EXPECT_THAT(error("fsdp"), testing::EndsWith("; did you mean \"pytorch-fsdp\"?"));
+  EXPECT_THAT(error("torchtitn"), testing::EndsWith("; did you mean \"torchtitan\"?"));
+  EXPECT_THAT(error("horovod"), Not(HasSubstr("did you mean")));
+}
+
+// A question that names such a framework is told of its export.
+TEST(ExportTest, ExportsOfOtherFrameworksPlansAreInTheirProfiles) {
+  const auto library = FrameworkLibrary::LoadBuiltIn();
+  ASSERT_TRUE(library.ok()) << library.status();
+  for (const std::string& framework : ExportFrameworks()) {
+    const FrameworkEntry* run = library->RunBy(framework);
+    const bool has_profile = ProfileOfExport(framework) == framework;
+    ASSERT_EQ(run == nullptr, has_profile) << framework;
+    if (run != nullptr) EXPECT_EQ(run->profile.name, ProfileOfExport(framework));
+  }
 }
 
 TEST(ExportTest, ResultGetsExportsAndOneWarningPerReason) {

@@ -514,5 +514,19 @@ TEST(CheckQuestionTest, AnUnknownFrameworkIsAMistake) {
               testing::StartsWith("\"megatron\"; must be one of megatron-core, "));
 }
 
+TEST(CheckQuestionTest, AFrameworkThatRunsAnotherNamesTheWayThere) {
+  Question question = TinyQuestion();
+  for (const std::string name : {"nemo", "megatron-bridge"}) {
+    question.workload.framework_name = name;
+    const std::vector<FieldViolation> found = CheckQuestion(question, Known());
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found.front().description,
+              "\"" + name + "\"; " + name +
+                  " runs megatron-core: use --framework megatron-core, then meshwright export "
+                  "--framework " +
+                  name);
+  }
+}
+
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright
