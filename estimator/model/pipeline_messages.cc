@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <span>
 
 #include "estimator/model/stage.h"
@@ -38,12 +40,11 @@ Seconds GatherShards(Bytes whole, int shards, const StageDevices& to,
                         problem.cluster.topology);
 }
 
-// To a neighbour on devices of the same kind.
-Seconds MessageTime(const StageDevices& from, bool stages_name_pools,
-                    const EstimatorProblem& problem) {
-  // Stages that name their pools are whole nodes; otherwise one node may hold several.
+// To a neighbour of a plan for one pool.
+Seconds MessageTime(const StageDevices& from, const EstimatorProblem& problem) {
+  // One node may hold several stages.
   const int scale_up_devices = ScaleUpDeviceCount(*from.pool);
-  const bool leaves_node = (stages_name_pools || from.pool->node_count > 1) &&
+  const bool leaves_node = from.pool->node_count > 1 &&
                            scale_up_devices < DeviceCount(*from.pool) &&
                            !PipelineStaysInNode(BlocksOf(from), scale_up_devices);
   const int shards = MessageShards(from, problem);
@@ -53,21 +54,68 @@ Seconds MessageTime(const StageDevices& from, bool stages_name_pools,
          GatherShards(whole, shards, from, problem);
 }
 
-Seconds InterPoolMessageTime(const StageDevices& from, const StageDevices& to,
-                             const EstimatorProblem& problem) {
-  const int shards = MessageShards(from, problem);
-  const Bytes whole = from.unit->boundary;
-  const Bytes all = Scale(whole, 1.0 / shards) * DeviceCountOf(from);
-  return InterPoolTime(all, std::min(NodeCountOf(from), NodeCountOf(to)),
-                       problem.cluster.inter_pool) +
-         GatherShards(whole, std::min(shards, to.sharding.tensor_parallel), to, problem);
+// Returns how many of `to` equal parts one of `from` equal parts overlaps at most.
+int MostOverlaps(int from, int to) {
+  const int period = from / std::gcd(from, to);  // after so many parts the edges meet again
+  int most = 1;
+  for (int i = 0; i < period; ++i) {
+    const auto first = static_cast<std::int64_t>(i) * to / from;
+    const auto end = (static_cast<std::int64_t>(i + 1) * to + from - 1) / from;
+    most = std::max(most, static_cast<int>(end - first));
+  }
+  return most;
+}
+
+// The messages in which a stage sends one micro-batch to a neighbour.
+struct Slices {
+  Bytes all = {};   // of all ranks
+  int in_turn = 1;  // most that one rank sends, one after the other
+};
+
+// Every rank sends to each rank of `to` the slice that both have: a part of the data and of the
+// sequence. Ranks that hold the whole sequence of their part each need a copy of it.
+Slices SlicesBetween(const StageDevices& from, const StageDevices& to,
+                     const EstimatorProblem& problem) {
+  const LayerSharding& a = from.sharding;
+  const LayerSharding& b = to.sharding;
+  const bool splits = MessageShards(from, problem) > 1 || MessageShards(to, problem) > 1;
+  const auto parts = [&](const LayerSharding& s) {
+    return s.context_parallel * (s.sequence_parallel || splits ? s.tensor_parallel : 1);
+  };
+  const bool copies = !splits && !b.sequence_parallel;
+  const int senders = a.sequence_parallel ? 1 : a.tensor_parallel;  // ranks with the same part
+  const int ranks_with_parts =
+      from.data_parallel * a.context_parallel * (a.sequence_parallel ? a.tensor_parallel : 1);
+  return {.all = from.unit->boundary * ranks_with_parts * (copies ? b.tensor_parallel : 1),
+          .in_turn = MostOverlaps(from.data_parallel, to.data_parallel) *
+                     MostOverlaps(parts(a), parts(b)) *
+                     (copies ? (b.tensor_parallel + senders - 1) / senders : 1)};
+}
+
+// Returns the time in which a stage sends a micro-batch to a neighbour. Slices of a rank go one
+// after the other; all ranks of a node share its link.
+Seconds SendTime(const StageDevices& from, const StageDevices& to,
+                 const EstimatorProblem& problem) {
+  const Slices slices = SlicesBetween(from, to, problem);
+  const Seconds gather = GatherShards(to.unit->boundary, MessageShards(to, problem), to, problem);
+  const int waits = slices.in_turn - 1;
+  if (from.pool != to.pool) {
+    const InterPoolLink& link = problem.cluster.inter_pool;
+    return InterPoolTime(slices.all, std::min(NodeCountOf(from), NodeCountOf(to)), link) +
+           waits * link.latency + gather;
+  }
+  // Stages that name their pools are whole nodes.
+  const bool leaves_node = ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool);
+  const auto time = [&](Bytes bytes) {
+    return PointToPointTime(bytes, leaves_node, *from.pool, problem.cluster.topology);
+  };
+  const int devices = std::min(DeviceCountOf(from), DeviceCountOf(to));
+  return time(Scale(slices.all, 1.0 / devices)) + waits * time({}) + gather;
 }
 
 // Returns the messages between two stages, the later of which may be the first of the next chunks.
 Hop HopBetween(const StageDevices& from, const StageDevices& to, const EstimatorProblem& problem) {
-  const Seconds message = from.pool == to.pool ? MessageTime(from, true, problem)
-                                               : InterPoolMessageTime(from, to, problem);
-  return {.forward = message, .backward = message};
+  return {.forward = SendTime(from, to, problem), .backward = SendTime(to, from, problem)};
 }
 
 }  // namespace
@@ -76,7 +124,7 @@ PipelineMessages MessagesOf(const StageRuns& stages, const EstimatorProblem& pro
   PipelineMessages messages;
   if (stages.stage_count() == 1) return messages;
   if (!stages.stages_name_pools()) {
-    messages.each = MessageTime(stages.devices().front(), false, problem);
+    messages.each = MessageTime(stages.devices().front(), problem);
     return messages;
   }
   std::vector<Hop>& hops = messages.hops;

@@ -46,7 +46,8 @@ double MessagesOfMicroBatch(const OwnedProblem& problem, const ParallelPlan& pla
 }
 
 // 8 nodes and one: whichever sends, 8 sequences pass through the link of the one node, 8 x
-// 33,554,432 / 25e9 = 10.737418 ms and 30 us, for an activation and again for its gradient.
+// 33,554,432 / 25e9 = 10.737418 ms for an activation and again for its gradient. A rank of the 8
+// nodes sends one slice, of 30 us, and a rank of the one node 8 in turn.
 TEST(Boundary, BytesLeaveAndEnterNodes) {
   const OwnedProblem problem = TwoPools(8, 1);
   const StagePlan wide = {
@@ -55,9 +56,9 @@ TEST(Boundary, BytesLeaveAndEnterNodes) {
       .pool = "b", .node_count = 1, .tensor_parallel = 8, .layer_count = 16, .micro_batch_size = 8};
   const ParallelPlan plan = {
       .sequence_parallel = true, .pipeline_parallel = 2, .stages = {wide, narrow}};
-  const double message = 30e-6 + 8 * kSequenceBytes / 25e9;
-  EXPECT_NEAR(MessagesOfMicroBatch(problem, plan), 2 * message, 1e-9);
-  EXPECT_NEAR(MessagesOfMicroBatch(problem, Reversed(plan)), 2 * message, 1e-9);
+  const double both = 2 * 8 * kSequenceBytes / 25e9 + (1 + 8) * 30e-6;
+  EXPECT_NEAR(MessagesOfMicroBatch(problem, plan), both, 1e-9);
+  EXPECT_NEAR(MessagesOfMicroBatch(problem, Reversed(plan)), both, 1e-9);
 }
 
 // Two pools of two nodes, one stage each, joined by 200 GB/s per node: 2 sequences through 2 nodes
@@ -102,6 +103,46 @@ TEST(Boundary, OnlyTheStagesThatTouchItWait) {
     };
     EXPECT_NEAR(step(2.5e9) - step(25e9), (overlaps ? 2 : 4) * 0.0966367642, 1e-9);
   }
+}
+
+// 2 x 4 ranks, 4 sequences each, and 8 x 1 rank with one. Without sequence parallelism the four
+// ranks of a part hold the same. The one side sends 8 sequences once and the other four copies of
+// each: 40 sequences of 33,554,432 bytes in all, whichever side comes first. With sequence
+// parallelism both send 8. A rank of the wide side has 4 slices for ranks that have a fourth of its
+// data; a rank of the narrow side has 4 for ranks that have a fourth of its sequence, or a copy
+// each. So each way takes 4 latencies of 30 us.
+TEST(Boundary, BytesFollowTheSlices) {
+  const OwnedProblem problem = TwoPools(1, 1);
+  const StagePlan wide = {.pool = "a",
+                          .node_count = 1,
+                          .tensor_parallel = 4,
+                          .data_parallel = 2,
+                          .layer_count = 16,
+                          .micro_batch_size = 4};
+  const StagePlan narrow = {.pool = "b", .node_count = 1, .data_parallel = 8, .layer_count = 16};
+  for (const auto& [sequence_parallel, sequences] : {std::pair(false, 40), std::pair(true, 16)}) {
+    const ParallelPlan plan = {
+        .sequence_parallel = sequence_parallel, .pipeline_parallel = 2, .stages = {wide, narrow}};
+    const double both = sequences * kSequenceBytes / 25e9 + 8 * 30e-6;
+    EXPECT_NEAR(MessagesOfMicroBatch(problem, plan), both, 1e-9);
+    EXPECT_NEAR(MessagesOfMicroBatch(problem, Reversed(plan)), both, 1e-9);
+  }
+}
+
+// Data parallel 6 and 4 of 12 sequences: a rank with 2 sequences overlaps at most 2 ranks with 3
+// (the second has 3 and 4, of 1 to 3 and of 4 to 6), a rank with 3 overlaps 2. 12 x 33,554,432
+// bytes pass each way through the links of the side of four nodes.
+TEST(Boundary, PartsThatDoNotDivide) {
+  OwnedProblem problem = TwoPools(6, 4);
+  for (NodePool& pool : problem.cluster.pools) pool.devices_per_node = 1;
+  problem.workload.global_batch_size = 48;
+  const StagePlan six = {
+      .pool = "a", .node_count = 6, .data_parallel = 6, .layer_count = 16, .micro_batch_size = 2};
+  const StagePlan four = {
+      .pool = "b", .node_count = 4, .data_parallel = 4, .layer_count = 16, .micro_batch_size = 3};
+  const ParallelPlan plan = {.pipeline_parallel = 2, .stages = {six, four}};
+  const double message = 12 * kSequenceBytes / (4 * 25e9) + 2 * 30e-6;
+  EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kPipelineP2p) / 4, 2 * message, 1e-9);
 }
 
 void ExpectSame(const Estimate& a, const Estimate& b) {
