@@ -150,4 +150,17 @@ PipelineMessages MessagesOf(const StageRuns& stages, const EstimatorProblem& pro
   return messages;
 }
 
+Seconds TiedGradientsTime(const StageRuns& stages, double bytes_per_parameter,
+                          const EstimatorProblem& problem) {
+  const StageDevices& first = stages.devices().front();
+  const StageDevices& last = stages.devices().back();
+  if (!problem.model.tied_embeddings || first.pool == last.pool) return Seconds(0);
+  // Each rank reduces its whole part with that of its partner in the other stage; in a ring of two
+  // it sends half of it, and then half of the sum.
+  const int pairs = std::max(DeviceCountOf(first), DeviceCountOf(last));
+  const Bytes all = RoundedBytes(bytes_per_parameter * last.unit->vocabulary_parameters * pairs);
+  const InterPoolLink& link = problem.cluster.inter_pool;
+  return InterPoolTime(all, std::min(NodeCountOf(first), NodeCountOf(last)), link) + link.latency;
+}
+
 }  // namespace meshwright

@@ -18,4 +18,9 @@ struct PipelineMessages {
 
 PipelineMessages MessagesOf(const StageRuns& stages, const EstimatorProblem& problem);
 
+// Returns the time in which the first and the last stage add up the gradients of an embedding that
+// the output layer shares, once in a step: 0 unless they are in different pools.
+Seconds TiedGradientsTime(const StageRuns& stages, double bytes_per_parameter,
+                          const EstimatorProblem& problem);
+
 }  // namespace meshwright

@@ -214,6 +214,7 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanT
   const StageDevices* devices = nullptr;
   const PricedUnit* unit = nullptr;
   std::optional<TailModel> tails;
+  const Seconds tied = TiedGradientsTime(stages, state_bytes_.reduced_gradient, problem_);
   for (const StageRun& run : stages.runs()) {
     const Stage& stage = run.stage;
     if (stage.devices != devices) {
@@ -224,7 +225,8 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanT
     assert(unit != nullptr);  // every stage has devices
     const StageTime time = TimeOf(stage, unit->sums, shape.stages > 1);
     times.Add(run, time, plan);
-    const StepTail tail = tails->Of(stage, time, shape);
+    StepTail tail = tails->Of(stage, time, shape);
+    if (stage.has_embedding || stage.has_head) tail.communication += tied;
     if (directions == 2) {
       timed.insert(timed.end(), static_cast<std::size_t>(run.count),
                    {.stage = &stage, .wall = time.wall, .tail = tail});
