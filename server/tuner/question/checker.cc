@@ -107,6 +107,28 @@ class PlanChecker {
       Add("stages", "hold {} layers; the model has {}", layers, problem_.model.layer_count);
     }
     CheckNodes();
+    CheckFieldsBesideStages();
+  }
+
+  // Checks what the flat fields say of stages that are listed one by one.
+  void CheckFieldsBesideStages() {
+    const std::size_t count = plan_.stages.size();
+    if (plan_.pipeline_parallel != static_cast<int>(count)) {
+      Add("pipeline_parallel", "{}; stages has {} entries", plan_.pipeline_parallel, count);
+    }
+    const std::vector<int> own = Layers();
+    if (!plan_.layers_per_stage.empty() && plan_.layers_per_stage != own) {
+      Add("layers_per_stage", "{}; stages hold {}", fmt::join(plan_.layers_per_stage, " "),
+          fmt::join(own, " "));
+    }
+    // The same rows of one matrix lie on the same ranks of both stages (FlagScale, arguments.py;
+    // other frameworks have equal degrees on all stages).
+    const int first = plan_.stages.front().tensor_parallel;
+    const int last = plan_.stages.back().tensor_parallel;
+    if (problem_.model.tied_embeddings && first != last) {
+      Add(fmt::format("stages[{}].tensor_parallel", count - 1),
+          "{}; tied embeddings need that of the first stage, {}", last, first);
+    }
   }
 
   void CheckStageDevices(const std::string& at, const StagePlan& stage) {
@@ -200,10 +222,11 @@ class PlanChecker {
     }
   }
 
-  // Returns the layers of each stage: the stated split or else the framework's own.
+  // Returns the layers of each stage: those of `stages`, the stated split or the framework's own.
   [[nodiscard]] std::vector<int> Layers() const {
-    std::vector<int> layers = plan_.layers_per_stage;
+    std::vector<int> layers;
     for (const StagePlan& stage : plan_.stages) layers.push_back(stage.layer_count);
+    if (layers.empty()) layers = plan_.layers_per_stage;
     if (layers.empty()) {
       layers = SplitLayers(problem_.model, problem_.profile, plan_.pipeline_parallel);
     }
@@ -245,7 +268,8 @@ class PlanChecker {
           plan_.virtual_pipeline);
     }
     CheckMicroBatches(p);
-    if (!plan_.layers_per_stage.empty() && static_cast<int>(plan_.layers_per_stage.size()) != p) {
+    if (plan_.stages.empty() && !plan_.layers_per_stage.empty() &&
+        static_cast<int>(plan_.layers_per_stage.size()) != p) {
       Add("layers_per_stage", "{} entries; pipeline_parallel is {}", plan_.layers_per_stage.size(),
           p);
       return;
@@ -282,10 +306,21 @@ class PlanChecker {
       Add("whole_weights_ratio", "{} with zero_stage {}; needs zero_stage 3",
           plan_.whole_weights_ratio, plan_.zero_stage);
     }
-    if (plan_.zero_group_size == 0 || !plan_.stages.empty()) return;
-    const Product group = Product{plan_.data_parallel} * plan_.context_parallel;
-    if (group % plan_.zero_group_size != 0) {
-      Add("zero_group_size", "{}; must divide data x context = {}", plan_.zero_group_size, group);
+    if (plan_.zero_group_size == 0) return;
+    if (plan_.stages.empty()) {
+      const Product group = Product{plan_.data_parallel} * plan_.context_parallel;
+      if (group % plan_.zero_group_size != 0) {
+        Add("zero_group_size", "{}; must divide data x context = {}", plan_.zero_group_size, group);
+      }
+      return;
+    }
+    for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+      const StagePlan& stage = plan_.stages[i];
+      const Product group = Product{stage.data_parallel} * stage.context_parallel;
+      if (group % plan_.zero_group_size == 0) continue;
+      Add("zero_group_size", "{}; must divide data x context = {} of stages[{}]",
+          plan_.zero_group_size, group, i);
+      return;
     }
   }
 

@@ -89,10 +89,26 @@ void TakeFieldsWithFixedDefaults(const PlanRequest& stated, PlanDefaults& defaul
   });
 }
 
+// Leaves out the fields that `stages` override. Plans that differ only in them are one plan.
+PlanRequest WithoutOverridden(PlanRequest stated) {
+  if (stated.stages.empty()) return stated;
+  stated.tensor_parallel.reset();
+  stated.data_parallel.reset();
+  stated.context_parallel.reset();
+  stated.micro_batch_size.reset();
+  stated.recompute.reset();
+  return stated;
+}
+
 }  // namespace
 
-absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Problem& problem,
+absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& request, const Problem& problem,
                                          std::string_view prefix) {
+  if (!request.stages.empty()) {
+    const std::vector<FieldViolation> wrong = Validate(request, prefix);
+    if (!wrong.empty()) return InvalidFields(wrong);
+  }
+  const PlanRequest stated = WithoutOverridden(request);
   ResolvedPlan resolved;
   ParallelPlan& plan = resolved.plan;
   PlanDefaults defaults(resolved.applied_defaults, prefix);
@@ -128,6 +144,7 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   plan.stages = stated.stages;
   const std::vector<FieldViolation> violations = CheckPlan(plan, problem, prefix);
   if (!violations.empty()) return InvalidFields(violations);
+  if (!plan.stages.empty()) plan.layers_per_stage.clear();  // the stages say the same
   if (plan.layers_per_stage.empty() && plan.stages.empty()) {
     plan = WithStatedSplit(std::move(plan), problem.model, profile);
     if (plan.pipeline_parallel > 1) {

@@ -1,0 +1,125 @@
+// Plans whose stages name their pools (issue 28, part 1).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace MESHWRIGHT_TEST_FILE {
+
+// A node of four devices in each of the pools "a" and "b", and a model without tied embeddings.
+Question TwoPools() {
+  Question question = TinyQuestion();
+  question.model.tied_embeddings = false;
+  question.cluster.pools.push_back(Nodes(1, 4));
+  question.cluster.pools.back().name = "b";
+  return question;
+}
+
+// Data parallel 2 and 4, with 4 sequences in each round.
+PlanRequest TwoStages() {
+  return {.stages = {{.pool = "a",
+                      .node_count = 1,
+                      .tensor_parallel = 2,
+                      .data_parallel = 2,
+                      .layer_count = 1,
+                      .micro_batch_size = 2},
+                     {.pool = "b", .node_count = 1, .data_parallel = 4, .layer_count = 3}}};
+}
+
+struct Refused {
+  std::string name;
+  PlanRequest plan;
+  bool ties = false;
+  FieldViolation violation;
+};
+
+PlanRequest With(void (*change)(PlanRequest&)) {
+  PlanRequest plan = TwoStages();
+  change(plan);
+  return plan;
+}
+
+const Refused kRefused[] = {
+    {"GroupThatDividesNone",
+     With([](PlanRequest& p) { p.zero_group_size = 3; }),
+     false,
+     {"plan.zero_group_size", "3; must divide data x context = 2 of stages[0]"}},
+    {"GroupThatDividesOne",
+     With([](PlanRequest& p) { p.zero_group_size = 4; }),
+     false,
+     {"plan.zero_group_size", "4; must divide data x context = 2 of stages[0]"}},
+    {"GroupThatIsTooLarge",
+     With([](PlanRequest& p) { p.zero_group_size = 64; }),
+     false,
+     {"plan.zero_group_size", "64; must divide data x context = 2 of stages[0]"}},
+    {"AnotherNumberOfStages",
+     With([](PlanRequest& p) { p.pipeline_parallel = 7; }),
+     false,
+     {"plan.pipeline_parallel", "7; stages has 2 entries"}},
+    {"OtherLayers",
+     With([](PlanRequest& p) {
+       p.layers_per_stage = {2, 2};
+     }),
+     false,
+     {"plan.layers_per_stage", "2 2; stages hold 1 3"}},
+    {"LayersOfMoreStages",
+     With([](PlanRequest& p) {
+       p.layers_per_stage = {1, 2, 1};
+     }),
+     false,
+     {"plan.layers_per_stage", "1 2 1; stages hold 1 3"}},
+    {"TiedEmbeddings",
+     TwoStages(),
+     true,
+     {"plan.stages[1].tensor_parallel", "1; tied embeddings need that of the first stage, 2"}},
+    {"FieldThatStagesOverride",
+     With([](PlanRequest& p) { p.tensor_parallel = -1; }),
+     false,
+     {"plan.tensor_parallel", "-1; must be >= 1"}},
+};
+
+class RefusedStagesTest : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedStagesTest, OneError) {
+  Question question = TwoPools();
+  question.model.tied_embeddings = GetParam().ties;
+  const auto plan = ResolvePlan(GetParam().plan, Resolved(question), "plan");
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(FieldViolations(plan.status()), testing::ElementsAre(GetParam().violation));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RefusedStagesTest, testing::ValuesIn(kRefused),
+                         [](const auto& test) { return test.param.name; });
+
+// A plan has one key, whatever its flat fields say of what its stages override.
+TEST(ResolvePlanTest, StagesOverrideFlatFields) {
+  const Problem problem = Resolved(TwoPools());
+  const auto bare = ResolvePlan(TwoStages(), problem, "plan");
+  ASSERT_TRUE(bare.ok()) << bare.status();
+  PlanRequest stated = TwoStages();
+  stated.tensor_parallel = 4;
+  stated.data_parallel = 5;
+  stated.context_parallel = 2;
+  stated.micro_batch_size = 3;
+  stated.pipeline_parallel = 2;
+  stated.layers_per_stage = {1, 3};
+  stated.recompute = RecomputePlan{.granularity = RecomputeGranularity::kFull};
+  const auto plan = ResolvePlan(stated, problem, "plan");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(MakePlanKey(plan->plan).text, MakePlanKey(bare->plan).text);
+  stated.zero_group_size = 2;  // divides both
+  EXPECT_TRUE(ResolvePlan(stated, problem, "plan").ok());
+}
+
+}  // namespace MESHWRIGHT_TEST_FILE
+}  // namespace meshwright
