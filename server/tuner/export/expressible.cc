@@ -160,6 +160,29 @@ void CheckWorkload(const Problem& problem, const ParallelPlan& plan, const Expre
              fmt::format("{}", workload.dropout_ratio), "has no setting for it");
 }
 
+void CheckExchange(const Problem& problem, const ParallelPlan& plan, const Expressible& can,
+                   FieldCheck& check) {
+  const Workload& workload = problem.workload;
+  if (!problem.model.moe.has_value() || !can.experts) return;
+  check.Know(workload.moe.capacity_factor == 0, "workload.moe.capacity_factor",
+             fmt::format("{}", workload.moe.capacity_factor), "has no setting for it here");
+  if (plan.expert_parallel == 1) return;
+  const MoeDispatcher dispatcher = workload.moe.dispatcher;
+  // The usual one of another framework was not asked for.
+  const bool is_stated = std::ranges::none_of(
+      problem.applied_defaults,
+      [](const AppliedDefault& applied) { return applied.field == "workload.moe.dispatcher"; });
+  check.Know(!is_stated || dispatcher == MoeDispatcher::kAlltoall ||
+                 (can.gathers_tokens && dispatcher == MoeDispatcher::kAllgather),
+             "workload.moe.dispatcher", Word(dispatcher), "has no setting for it here");
+  check.Know(workload.moe.dispatch_dtype == DispatchDtype::kBf16, "workload.moe.dispatch_dtype",
+             Word(workload.moe.dispatch_dtype), "has no setting for it here");
+  check.Know(!workload.overlap.expert_parallel, "workload.overlap.expert_parallel", "true",
+             "has no setting for it here");
+  check.Know(!workload.overlap.shared_expert, "workload.overlap.shared_expert", "true",
+             "has no setting for it here");
+}
+
 void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& check) {
   check.KnowWord(can.mlps, "model.mlp", model.mlp);
   check.Know(can.layer_norm || model.norm == NormKind::kRmsnorm, "model.norm", Word(model.norm),
@@ -211,6 +234,7 @@ void RefuseInexpressible(const Problem& problem, const ParallelPlan& plan,
   CheckSharding(plan, expressible, check);
   CheckRecompute(problem, plan, expressible, check);
   CheckWorkload(problem, plan, expressible, check);
+  CheckExchange(problem, plan, expressible, check);
   CheckModel(problem.model, expressible, check);
 }
 

@@ -57,6 +57,7 @@ struct Expressible {
   std::span<const MlpKind> mlps = {};
   bool layer_norm = false;  // beside RMSNorm
   bool experts = false;
+  bool gathers_tokens = false;  // the allgather dispatcher beside alltoall
   bool latent_attention = false;
   bool sliding_window = false;
   bool multi_token_prediction = false;

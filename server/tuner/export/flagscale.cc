@@ -59,7 +59,9 @@ bool IsOneOf(std::string_view name, auto names) {
 
 bool IsOfModel(std::string_view name) {
   if (name == "num-distributed-optimizer-instances" ||
-      name == "num-virtual-stages-per-pipeline-rank" || name == "moe-token-dispatcher-type") {
+      name == "num-virtual-stages-per-pipeline-rank" || name == "moe-token-dispatcher-type" ||
+      name == "moe-enable-deepep" || name == "moe-flex-dispatcher-backend" ||
+      name == "moe-shared-expert-overlap") {
     return false;
   }
   const bool has_prefix = std::ranges::any_of(

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 
+#include "estimator/legality/legality.h"
 #include "estimator/terms/sharding.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
@@ -33,6 +35,78 @@ void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList&
   // According to validate_args, Megatron FSDP writes no other format. The custom FSDP of older
   // versions does not know this format.
   if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");
+}
+
+// Returns whether the question is about a release of Megatron-Core before this one. Frameworks
+// built on it have versions of their own.
+bool IsCoreBefore(const Problem& problem, std::string_view version) {
+  return problem.profile.name == "megatron-core" &&
+         IsOlder(problem.workload.framework_version, version);
+}
+
+// Adds the dispatcher. The default gathers all tokens on all ranks.
+void AddDispatcher(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  constexpr std::string_view kFirstWithBackends = "0.15";
+  constexpr std::string_view kType = "--moe-token-dispatcher-type";
+  const MoeTraining& moe = problem.workload.moe;
+  const bool has_backends = !IsCoreBefore(problem, kFirstWithBackends);
+  const bool is_divided = plan.expert_parallel * plan.expert_tensor_parallel > 1;
+  const bool is_flexible =
+      moe.dispatcher == MoeDispatcher::kDeepep || moe.dispatcher == MoeDispatcher::kHybridep;
+  if (is_flexible && is_divided) {
+    flags.Add(kType, "flex");
+    if (has_backends) {
+      flags.Add("--moe-flex-dispatcher-backend", Word(moe.dispatcher));
+    } else if (moe.dispatcher == MoeDispatcher::kDeepep) {
+      flags.Add("--moe-enable-deepep");
+    } else {
+      flags.Refuse("workload.moe.dispatcher",
+                   fmt::format("hybridep; Megatron-Core has it from {} on", kFirstWithBackends));
+    }
+  } else {
+    flags.Add(kType, moe.dispatcher == MoeDispatcher::kAllgather ? "allgather" : "alltoall");
+  }
+  if (moe.capacity_factor > 0) flags.Add("--moe-expert-capacity-factor", moe.capacity_factor);
+  if (moe.dispatch_dtype == DispatchDtype::kFp8 && plan.expert_parallel > 1) {
+    flags.Refuse("workload.moe.dispatch_dtype", "fp8; Megatron-Core has no flag for it");
+  }
+}
+
+// Returns why Megatron-Core cannot hide the exchange behind another micro-batch; empty if it can
+// (megatron/training/arguments.py).
+std::string_view ExchangeObstacle(const Problem& problem, const ParallelPlan& plan) {
+  if (IsCoreBefore(problem, "0.14")) return "has it from 0.14 on";
+  if (plan.pipeline_parallel > 1 && plan.virtual_pipeline == 1) {
+    return "needs virtual stages in a pipeline for it";
+  }
+  if (plan.recompute.granularity == RecomputeGranularity::kFull) {
+    return "does not have it with full recomputation";
+  }
+  if (problem.workload.moe.dispatcher == MoeDispatcher::kAllgather) {
+    return "does not have it with the allgather dispatcher";
+  }
+  return problem.workload.overlap.shared_expert ? "has either it or shared_expert" : "";
+}
+
+void AddExchangeOverlap(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  if (plan.expert_parallel == 1) return;
+  const Overlap& overlap = problem.workload.overlap;
+  if (overlap.expert_parallel) {
+    flags.Add("--overlap-moe-expert-parallel-comm");
+    const std::string_view obstacle = ExchangeObstacle(problem, plan);
+    if (!obstacle.empty()) {
+      flags.Refuse("workload.overlap.expert_parallel",
+                   fmt::format("true; Megatron-Core {}", obstacle));
+    }
+  }
+  if (overlap.shared_expert && problem.model.moe->shared_expert_ffn_hidden_size > 0) {
+    flags.Add("--moe-shared-expert-overlap");
+    if (problem.workload.moe.dispatcher != MoeDispatcher::kAlltoall) {
+      flags.Refuse("workload.overlap.shared_expert",
+                   fmt::format("true with {}; Megatron-Core has it with alltoall",
+                               Word(problem.workload.moe.dispatcher)));
+    }
+  }
 }
 
 }  // namespace
@@ -94,8 +168,8 @@ void AddMegatronExpertFlags(const Problem& problem, const ParallelPlan& plan, Fl
                              "context = {} then",
                              Word(plan.rank_order), experts, block));
   }
-  // Sends each token only to its experts; the default gathers all tokens on all ranks.
-  flags.Add("--moe-token-dispatcher-type", "alltoall");
+  AddDispatcher(problem, plan, flags);
+  AddExchangeOverlap(problem, plan, flags);
   if (plan.expert_parallel > 1 && problem.workload.precision == Precision::kFp16) {
     flags.Refuse("plan.expert_parallel",
                  fmt::format("{} with fp16; Megatron-Core has no expert parallelism in fp16",

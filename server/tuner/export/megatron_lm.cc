@@ -79,6 +79,7 @@ Expressible ExpressibleIn(int year) {
     can.precisions = kPrecisionsWithFp8;
     can.fp8_recipes = kRecipes;
     can.experts = true;
+    can.gathers_tokens = true;
     can.expert_parallel = true;
     can.expert_tensor_parallel = true;
     can.pipeline_inside = true;
@@ -195,7 +196,8 @@ void AddExperts(const Problem& problem, const ParallelPlan& plan, FlagList& flag
   flags.Add("--num-experts", moe.expert_count);
   flags.Add("--moe-router-topk", moe.experts_per_token);
   flags.Add("--expert-model-parallel-size", plan.expert_parallel);
-  flags.Add("--moe-token-dispatcher-type", "alltoall");
+  const bool gathers = problem.workload.moe.dispatcher == MoeDispatcher::kAllgather;
+  flags.Add("--moe-token-dispatcher-type", gathers ? "allgather" : "alltoall");
   if (problem.workload.grouped_gemm) flags.Add("--moe-grouped-gemm");
   if (moe.shared_expert_ffn_hidden_size > 0 || moe.first_dense_layer_count > 0) {
     flags.Refuse("model.moe",

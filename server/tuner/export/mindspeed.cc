@@ -54,7 +54,8 @@ constexpr Expressible kExpressible = {.framework = "MindSpeed",
                                       .dropout = true,
                                       .mlps = kMlps,
                                       .layer_norm = true,
-                                      .experts = true};
+                                      .experts = true,
+                                      .gathers_tokens = true};
 
 void AddTensor(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   flags.Add("--tensor-model-parallel-size", plan.tensor_parallel);
@@ -196,7 +197,8 @@ void AddExperts(const Problem& problem, const ParallelPlan& plan, FlagList& flag
   flags.Add("--num-experts", moe.expert_count);
   flags.Add("--moe-router-topk", moe.experts_per_token);
   flags.Add("--moe-ffn-hidden-size", moe.expert_ffn_hidden_size);
-  flags.Add("--moe-token-dispatcher-type", "alltoall");
+  const bool gathers = problem.workload.moe.dispatcher == MoeDispatcher::kAllgather;
+  flags.Add("--moe-token-dispatcher-type", gathers ? "allgather" : "alltoall");
   flags.Add("--moe-layer-freq", 1);
   flags.Add("--first-k-dense-replace", moe.first_dense_layer_count);
   if (moe.shared_expert_ffn_hidden_size > 0) {

@@ -14,6 +14,14 @@
 namespace meshwright {
 namespace {
 
+// No dispatcher: the backend says which.
+constexpr std::pair<std::string_view, std::optional<MoeDispatcher>> kDispatcherWords[] = {
+    {"allgather", MoeDispatcher::kAllgather},
+    {"alltoall", MoeDispatcher::kAlltoall},
+    {"alltoall_seq", MoeDispatcher::kAlltoall},
+    {"flex", std::nullopt}};
+constexpr std::pair<std::string_view, MoeDispatcher> kBackendsOfExperts[] = {
+    {"deepep", MoeDispatcher::kDeepep}, {"hybridep", MoeDispatcher::kHybridep}};
 constexpr std::pair<std::string_view, Fp8Recipe> kRecipeWords[] = {
     {"tensorwise", Fp8Recipe::kTensorwise},
     {"delayed", Fp8Recipe::kDelayed},
@@ -90,6 +98,30 @@ void ReadOverlap(SettingReader& settings, WorkloadRequest& workload) {
   overlap.pipeline_p2p = !is_off;
 }
 
+// Reads how tokens come to their experts. What a script leaves out is the profile's.
+void ReadExchange(SettingReader& settings, WorkloadRequest& workload) {
+  const bool is_deepep = settings.Switch("moe-enable-deepep");
+  const auto backend =
+      settings.Choice<MoeDispatcher>("moe-flex-dispatcher-backend", kBackendsOfExperts);
+  const auto dispatcher =
+      settings.Choice<std::optional<MoeDispatcher>>("moe-token-dispatcher-type", kDispatcherWords);
+  if (dispatcher.has_value()) {
+    workload.moe.dispatcher = *dispatcher;
+    // The flexible dispatcher's usual backend.
+    if (!dispatcher->has_value())
+      workload.moe.dispatcher = backend.value_or(MoeDispatcher::kDeepep);
+  } else if (is_deepep) {
+    workload.moe.dispatcher = MoeDispatcher::kDeepep;
+  }
+  workload.moe.capacity_factor = settings.Number("moe-expert-capacity-factor");
+  if (settings.Has("overlap-moe-expert-parallel-comm")) {
+    workload.overlap.expert_parallel = settings.Switch("overlap-moe-expert-parallel-comm");
+  }
+  if (settings.Has("moe-shared-expert-overlap")) {
+    workload.overlap.shared_expert = settings.Switch("moe-shared-expert-overlap");
+  }
+}
+
 }  // namespace
 
 void ReadMegatronWorkload(SettingReader& settings, ImportedJob& job) {
@@ -109,7 +141,7 @@ void ReadMegatronWorkload(SettingReader& settings, ImportedJob& job) {
       settings.Switch("cross-entropy-loss-fusion") ? KernelFusion::kFused : KernelFusion::kUnfused;
   workload.grouped_gemm = settings.Switch("moe-grouped-gemm");
   settings.Text("cross-entropy-fusion-impl");
-  settings.Text("moe-token-dispatcher-type");
+  ReadExchange(settings, workload);
 }
 
 }  // namespace meshwright

@@ -50,7 +50,9 @@ TEST(ExportTest, ExportsOfOtherFrameworksPlansAreInTheirProfiles) {
     const FrameworkEntry* run = library->RunBy(framework);
     const bool has_profile = ProfileOfExport(framework) == framework;
     ASSERT_EQ(run == nullptr, has_profile) << framework;
-    if (run != nullptr) EXPECT_EQ(run->profile.name, ProfileOfExport(framework));
+    if (run != nullptr) {
+      EXPECT_EQ(run->profile.name, ProfileOfExport(framework));
+    }
   }
 }
 

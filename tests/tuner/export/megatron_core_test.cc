@@ -278,6 +278,35 @@ const Case kExpressible[] = {
     {"offload", [](Problem&, ParallelPlan& plan) { plan.optimizer_offload_ratio = 0.5; },
      "--optimizer-cpu-offload \\\n--optimizer-offload-fraction 0.5 \\\n"
      "--use-precision-aware-optimizer \\\n"},
+    {"deepep",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekProblem().model;
+       plan.expert_parallel = 8;
+       p.profile.name = "megatron-core";
+       p.workload.framework_version = "0.14";
+       p.workload.moe = {.dispatcher = MoeDispatcher::kDeepep, .capacity_factor = 1.5};
+     },
+     "--moe-token-dispatcher-type flex \\\n--moe-enable-deepep \\\n"
+     "--moe-expert-capacity-factor 1.5 \\\n"},
+    {"hybridep_behind_another_micro_batch",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekProblem().model;
+       plan.expert_parallel = 8;
+       plan.schedule = Schedule::kInterleaved1f1b;
+       plan.virtual_pipeline = 2;
+       p.workload.framework_version = "0.15";
+       p.workload.moe.dispatcher = MoeDispatcher::kHybridep;
+       p.workload.overlap.expert_parallel = true;
+     },
+     "--moe-token-dispatcher-type flex \\\n--moe-flex-dispatcher-backend hybridep \\\n"
+     "--overlap-moe-expert-parallel-comm \\\n"},
+    {"deepep_of_undivided_experts",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekProblem().model;
+       plan.expert_parallel = plan.expert_tensor_parallel = 1;
+       p.workload.moe.dispatcher = MoeDispatcher::kDeepep;
+     },
+     "--moe-token-dispatcher-type alltoall \\\n"},
     {"activation_offload",  // half of 80 layers
      [](Problem&, ParallelPlan& plan) {
        plan.pipeline_parallel = 1;
@@ -349,6 +378,38 @@ const Case kRefused[] = {
        plan.rank_order = RankOrder::kTpCpEpPpDp;
      },
      "plan.rank_order = tp-cp-ep-pp-dp with expert x expert_tensor = 8"},
+    {"hybridep_before_0_15",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekProblem().model;
+       plan.expert_parallel = 8;
+       p.profile.name = "megatron-core";
+       p.workload.framework_version = "0.14";
+       p.workload.moe.dispatcher = MoeDispatcher::kHybridep;
+     },
+     "workload.moe.dispatcher = hybridep; Megatron-Core has it from 0.15 on"},
+    {"exchange_behind_a_pipeline_of_whole_stages",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekProblem().model;
+       plan.expert_parallel = 8;
+       p.workload.framework_version = "0.14";
+       p.workload.overlap.expert_parallel = true;
+     },
+     "workload.overlap.expert_parallel = true; Megatron-Core needs virtual stages"},
+    {"shared_experts_behind_deepep",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekProblem().model;
+       plan.expert_parallel = 8;
+       p.workload.moe.dispatcher = MoeDispatcher::kDeepep;
+       p.workload.overlap.shared_expert = true;
+     },
+     "workload.overlap.shared_expert = true with deepep"},
+    {"dispatch_in_8_bits",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekProblem().model;
+       plan.expert_parallel = 8;
+       p.workload.moe.dispatch_dtype = DispatchDtype::kFp8;
+     },
+     "workload.moe.dispatch_dtype = fp8"},
     {"uneven_virtual_stages",
      [](Problem& p, ParallelPlan& plan) {
        p.workload.framework_version = "0.12";
