@@ -202,6 +202,20 @@ void RemoveIdleLayers(SettingReader& settings, const std::vector<int>& idle, int
   }
 }
 
+// Takes settings that do not divide the layers: a configuration may state them as null or false.
+void TakeUnusedSplit(SettingReader& settings, bool has_list) {
+  for (const char* key :
+       {"decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers"}) {
+    if (!settings.IsSet(key)) settings.Int(key);
+  }
+  for (const char* key :
+       {"account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"}) {
+    if (settings.Switch(key) && has_list) {
+      settings.Refuse(key, "true; stated beside the layers of the stages");
+    }
+  }
+}
+
 void ReadStages(SettingReader& settings, const ModelSpec* model, bool splits_itself,
                 PlanRequest& plan) {
   plan.virtual_pipeline = settings.Int("num-virtual-stages-per-pipeline-rank").value_or(1);
@@ -216,6 +230,9 @@ void ReadStages(SettingReader& settings, const ModelSpec* model, bool splits_its
     plan.layers_per_stage = listed;
     ReadEndStages(settings, layers, plan);
     if (!has_list && !splits_itself) ReadEqualStages(settings, layers, plan);
+    if (has_list) TakeUnusedSplit(settings, has_list);
+  } else {
+    TakeUnusedSplit(settings, /*has_list=*/false);
   }
   ReadLayout(settings, plan);
   const bool is_interleaved = *plan.virtual_pipeline > 1 && *plan.pipeline_parallel > 1;
