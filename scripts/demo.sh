@@ -58,7 +58,7 @@ report_jobs() {
   for seconds in 71.9 73.3 72.5 70.8; do report "$history" "$llama" 1 0.14 ok "$seconds"; done
   for seconds in 30.1 31.0 38.9 29.4; do report "$history" "$deepseek" 1 0.14 ok "$seconds"; done
   report "$history" "$deepseek" 0 0.14 ok 69.5
-  report "$history" "$llama" 1 0.14 ok 7250
+  report "$history" "$llama" 1 0.14 ok 725
   wrong=$("$bin/meshwright" --db "$history" --output csv history measurements --page-size 1 |
     tail -n 1 | cut -d, -f1)
   "$bin/meshwright" --db "$history" history retract "$wrong" --reason "another unit than seconds" >/dev/null

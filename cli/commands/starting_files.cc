@@ -66,6 +66,10 @@ tied_embeddings: false
 #  first_dense_layer_count: 1
 #  # Tokens of the busiest expert rank / mean of all ranks, >= 1. Default: 1.
 #  imbalance_ratio: 1.0
+#  # Equal groups of experts, of which the router chooses some for each token. Default: 0, none.
+#  group_count: 8
+#  # Groups that a token's experts lie in. Default: 0.
+#  groups_per_token: 4
 
 # Multi-head latent attention (DeepSeek). Default: none.
 #mla:
@@ -173,6 +177,18 @@ framework:
 #  parameter_gather: true
 #  tensor_parallel: false
 #  pipeline_p2p: true
+#  # Messages to experts and back, behind another micro-batch or behind the shared experts.
+#  expert_parallel: false
+#  shared_expert: false
+
+# How tokens come to their experts.
+#moe:
+#  # allgather, alltoall, deepep or hybridep.
+#  dispatcher: alltoall
+#  # bf16 or fp8.
+#  dispatch_dtype: bf16
+#  # Most tokens of an expert, as a multiple of the mean. Default: 0, none are dropped.
+#  capacity_factor: 0
 )";
 
 constexpr std::string_view kCluster = R"(# The cluster: the machines that the model is trained on.

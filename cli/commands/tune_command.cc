@@ -28,6 +28,7 @@
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -175,7 +175,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "absl/container/flat_hash_map.h", .folders = "estimator/", .is_quoted = true},
     // The stages of a plan are made a million times a second.
     {.prefix = "absl/container/inlined_vector.h",
-     .folders = "estimator/layer estimator/model",
+     .folders = "estimator/layer estimator/model estimator/pipeline",
      .is_quoted = true},
     // Times of RFC 3339 are read by it.
     {.prefix = "absl/strings/string_view.h",

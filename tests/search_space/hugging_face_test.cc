@@ -360,6 +360,8 @@ TEST(ImportTest, ReadsTheExamples) {
   deepseek.mtp_layer_count = 1;
   deepseek.rotary_base = 10000;
   deepseek.norm_epsilon = 1e-6;
+  deepseek.moe->group_count = 8;
+  deepseek.moe->groups_per_token = 4;
   EXPECT_EQ(ImportHuggingFaceConfig(ReadExample("deepseek-v3/config.json"), "deepseek-v3")->model,
             deepseek);
 }

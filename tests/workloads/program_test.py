@@ -314,7 +314,7 @@ class RefusalTest(unittest.TestCase):
     def test_it_knows_every_field_of_a_question(self):
         schema = (pathlib.Path(__file__).parents[2] / "proto/meshwright/v1/problem.proto").read_text()
         tables = {"Model": train.case.MODEL, "Moe": train.case.MOE, "Workload": train.case.WORKLOAD,
-                  "Overlap": train.case.OVERLAP, "Plan": train.case.PLAN,
+                  "MoeTraining": train.case.MOE_TRAINING, "Overlap": train.case.OVERLAP, "Plan": train.case.PLAN,
                   "RecomputePlan": train.case.RECOMPUTE}
         for message, table in tables.items():
             body = re.search(rf"^message {message} {{$(.*?)^}}$", schema, re.DOTALL | re.MULTILINE)[1]

@@ -24,7 +24,8 @@ MODEL = {
 MOE = {
     "expert_count": (whole(), REQUIRED), "experts_per_token": (whole(), REQUIRED),
     "expert_ffn_hidden_size": (whole(), REQUIRED), "shared_expert_ffn_hidden_size": (whole(0), 0),
-    "first_dense_layer_count": (whole(0), 0), "imbalance_ratio": (only(1), 1)}
+    "first_dense_layer_count": (whole(0), 0), "imbalance_ratio": (only(1), 1),
+    "group_count": (only(0), 0), "groups_per_token": (only(0), 0)}
 WORKLOAD = {
     "sequence_length": (whole(2), REQUIRED), "global_batch_size": (whole(), REQUIRED),
     "precision": (word("bf16", "fp32", others=("fp16", "fp8")), "bf16"),
@@ -36,9 +37,13 @@ WORKLOAD = {
     "gradient_dtype": (word("fp32", "bf16", others=("fp16",)), "fp32"),
     "fp8_recipe": (anything, ""),  # has no effect without fp8, which is refused above
     "grouped_gemm": (truth, False), "dropout_ratio": (only(0), 0),
-    "overlap": (anything, {}), "framework": (anything, {})}
+    "overlap": (anything, {}), "moe": (anything, {}), "framework": (anything, {})}
 OVERLAP = {"gradient_reduce": (truth, False), "parameter_gather": (truth, False),
-           "tensor_parallel": (truth, False), "pipeline_p2p": (truth, True)}
+           "tensor_parallel": (truth, False), "pipeline_p2p": (truth, True),
+           "expert_parallel": (truth, False), "shared_expert": (truth, False)}
+MOE_TRAINING = {
+    "dispatcher": (word("alltoall", "allgather", "deepep", "hybridep"), "alltoall"),
+    "dispatch_dtype": (word("bf16", others=("fp8",)), "bf16"), "capacity_factor": (only(0), 0)}
 FRAMEWORK = {"name": (text, "generic"), "version": (text, ""), "facts": (anything, [])}
 PLAN = {
     "tensor_parallel": (whole(), 1), "sequence_parallel": (truth, False),
@@ -104,6 +109,7 @@ def check_case(document, world_size):
     model.moe = None if model.moe is None else read(MOE, "model.moe", model.moe)
     workload = read(WORKLOAD, "workload", document.get("workload", {}))
     workload.overlap = read(OVERLAP, "workload.overlap", workload.overlap)
+    workload.moe = read(MOE_TRAINING, "workload.moe", workload.moe)
     workload.framework = read(FRAMEWORK, "workload.framework", workload.framework)
     plan = read(PLAN, "plan", document.get("plan", {}))
     plan.recompute = read(RECOMPUTE, "plan.recompute", plan.recompute)
@@ -228,6 +234,8 @@ def departures(model, workload, attention_kernel):
     note("norm_kernel", workload.norm_kernel or norm_kernel, norm_kernel)
     note("cross_entropy_kernel", workload.cross_entropy_kernel, "unfused")
     note("grouped_gemm", workload.grouped_gemm, False)
+    if model.moe is not None:
+        note("moe.dispatcher", workload.moe.dispatcher, "alltoall")
     for name in OVERLAP:
         note(f"overlap.{name}", getattr(workload.overlap, name), name == "pipeline_p2p")
     own = workload.framework.name in ("generic", "train-step")  # generic means that no framework was stated

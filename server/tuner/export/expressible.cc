@@ -6,6 +6,7 @@
 #include <string>
 
 #include "estimator/layer/layer_split.h"
+#include "search_space/spec/estimate.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
 

@@ -18,6 +18,7 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
+#include "server/tuner/question/moe_training.h"
 
 namespace meshwright {
 namespace {

@@ -17,6 +17,8 @@
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "server/tuner/question/chip_doubts.h"
+#include "server/tuner/question/framework_choice.h"
+#include "server/tuner/question/moe_training.h"
 #include "vendor_models/chip_file.h"
 
 namespace meshwright {
@@ -111,15 +113,6 @@ GradientDtype UsualGradientDtype(const FrameworkProfile& profile, Precision prec
   return is_fp16 ? GradientDtype::kFp16 : GradientDtype::kBf16;
 }
 
-// DeepEP's kernels reach at most eight devices over NVLink (deep_ep: NUM_MAX_NVL_PEERS); HybridEP's
-// reach a whole rack (Megatron-Bridge, flex_dispatcher_backend.py: deepep on Ampere to B300,
-// hybridep on GB200 and GB300).
-constexpr int kMostDeepepDevices = 8;
-
-bool IsNvlink(LinkKind kind) {
-  return kind == LinkKind::kNvlink3 || kind == LinkKind::kNvlink4 || kind == LinkKind::kNvlink5;
-}
-
 void ResolveMoeTraining(const WorkloadRequest& stated, Problem& problem, Defaults& defaults,
                         Workload& w) {
   const MoeTraining usual = UsualMoeTraining(problem.profile, problem.cluster.pools.front());
@@ -136,17 +129,6 @@ void ResolveMoeTraining(const WorkloadRequest& stated, Problem& problem, Default
   defaults.Number("overlap.expert_parallel", stated.overlap.expert_parallel,
                   overlap.expert_parallel);
   defaults.Number("overlap.shared_expert", stated.overlap.shared_expert, overlap.shared_expert);
-}
-
-// Returns the version that the question states, by the name that its profile has for it; that of
-// the profile if it states none.
-std::string ResolveVersion(const WorkloadRequest& stated, const FrameworkEntry& framework) {
-  const std::string version = stated.framework_version.value_or("");
-  if (version.empty()) return framework.profile.version;
-  for (const std::string& prefix : framework.versions) {
-    if (version.starts_with(prefix)) return prefix;
-  }
-  return version;
 }
 
 Workload ResolveWorkload(const WorkloadRequest& stated, const FrameworkEntry& framework,
@@ -377,77 +359,7 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
                                   Word(stated->precision), (*entry)->spec.id, known)});
 }
 
-// Facts that tell what a profile was checked on. They come from measured runs, not from a workload.
-constexpr std::string_view kEvidence[] = {"low_time_ratio", "high_time_ratio", "checked_chips",
-                                          "checked_device_count"};
-
-// Replaces the profile's facts by the workload's own. Returns violations for those that are
-// invalid.
-std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, FrameworkProfile& profile) {
-  std::vector<FieldViolation> violations;
-  const std::vector<FrameworkFactRequest>& facts = workload.framework_facts;
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    const auto reject = [&](std::string description) {
-      violations.push_back({.field = fmt::format("workload.framework.facts[{}]", i),
-                            .description = std::move(description)});
-    };
-    const bool is_repeated = std::any_of(
-        facts.begin(), facts.begin() + static_cast<std::ptrdiff_t>(i),
-        [&](const FrameworkFactRequest& before) { return before.name == facts[i].name; });
-    if (is_repeated) reject(facts[i].name + "; stated twice");
-    if (std::ranges::find(kEvidence, facts[i].name) != std::end(kEvidence)) {
-      reject(facts[i].name + "; is found from measured runs");
-      continue;
-    }
-    if (facts[i].name.empty() || facts[i].value.empty()) continue;  // reported by the reader
-    const absl::Status status = SetFact(facts[i].name, facts[i].value, profile);
-    if (!status.ok()) reject(std::string(status.message()));
-  }
-  return violations;
-}
-
-// Returns the description of a name that no profile has. What runs another framework has an export
-// of that one's plans.
-std::string UnknownFramework(const std::string& name, const FrameworkLibrary& frameworks) {
-  if (const FrameworkEntry* run = frameworks.RunBy(name)) {
-    return fmt::format(
-        "\"{0}\"; {0} runs {1}: use --framework {1}, then meshwright export --framework {0}", name,
-        run->profile.name);
-  }
-  return fmt::format("\"{}\"; must be one of {}", name,
-                     fmt::join(frameworks.NamesLike(name), ", "));
-}
-
-FoundFramework FindFramework(const WorkloadRequest& workload, const Knowledge& knowledge) {
-  return knowledge.frameworks.Find(workload.framework_name.value_or("generic"),
-                                   workload.framework_version.value_or(""));
-}
-
-std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile) {
-  std::string names;
-  for (const FrameworkFactRequest& fact : workload.framework_facts) {
-    names += (names.empty() ? "" : ", ") + fact.name;
-  }
-  return fmt::format(
-      "facts that the workload states instead of framework profile {}: {}; the profile's interval "
-      "was found without them",
-      profile.name, names);
-}
-
 }  // namespace
-
-MoeTraining UsualMoeTraining(const FrameworkProfile& profile, const NodePool& pool) {
-  MoeTraining usual = profile.moe;
-  const bool needs_nvlink =
-      usual.dispatcher == MoeDispatcher::kDeepep || usual.dispatcher == MoeDispatcher::kHybridep;
-  if (!needs_nvlink) return usual;
-  if (!IsNvlink(pool.intra_node.kind)) {
-    usual.dispatcher = MoeDispatcher::kAlltoall;
-  } else if (pool.intra_node.domain_size > kMostDeepepDevices) {
-    usual.dispatcher = MoeDispatcher::kHybridep;
-  }
-  return usual;
-}
 
 std::string ChipMistake(const absl::Status& unknown) {
   constexpr std::string_view kField = "chip = ";

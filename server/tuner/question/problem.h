@@ -45,10 +45,6 @@ struct Problem {
   std::vector<std::string> warnings = {};
 };
 
-// Returns the usual way to exchange tokens on nodes like those of `pool`: the profile's, or
-// all-to-all where its dispatcher does not run.
-MoeTraining UsualMoeTraining(const FrameworkProfile& profile, const NodePool& pool);
-
 // Returns what is wrong with the name of a chip that the catalogue did not find. Its message names
 // the field too: "chip = H100; names several chips: ...".
 std::string ChipMistake(const absl::Status& unknown);

@@ -115,52 +115,6 @@ TEST(ResolveProblemTest, DefaultsSuitThePrecision) {
   EXPECT_EQ(resolved("megatron-lm", Precision::kFp8).fp8_recipe, Fp8Recipe::kDelayed);
 }
 
-// The rules and measurements of a version are those of the version that is stated, by the name that
-// its profile has for it.
-TEST(ResolveProblemTest, Issue29VersionIsTheStatedOne) {
-  const auto version = [](const std::string& stated) {
-    Question question = TinyQuestion();
-    question.workload.framework_name = "megatron-core";
-    question.workload.framework_version = stated;
-    return Resolved(question).workload.framework_version;
-  };
-  EXPECT_EQ(version(""), "0.14");
-  EXPECT_EQ(version("0.14"), "0.14");
-  EXPECT_EQ(version("0.12"), "0.12");
-  EXPECT_EQ(version("0.12.1"), "0.12");
-  EXPECT_EQ(version("0.9"), "0.9");
-}
-
-// DeepEP reaches eight devices over NVLink.
-TEST(ResolveProblemTest, DispatcherSuitsTheNode) {
-  const auto dispatcher = [](const std::string& framework, const std::string& chip) {
-    Question question = TinyQuestion();
-    question.model = TinyExperts();
-    question.workload.framework_name = framework;
-    question.cluster.pools.front().chip = chip;
-    return Resolved(question).workload.moe.dispatcher;
-  };
-  EXPECT_EQ(dispatcher("megatron-core", "nvidia-h100-sxm5-80gb"), MoeDispatcher::kDeepep);
-  EXPECT_EQ(dispatcher("megatron-core", "nvidia-gb200-nvl72"), MoeDispatcher::kHybridep);
-  EXPECT_EQ(dispatcher("megatron-core", "amd-instinct-mi300x"), MoeDispatcher::kAlltoall);
-  EXPECT_EQ(dispatcher("torchtitan", "nvidia-h100-sxm5-80gb"), MoeDispatcher::kAlltoall);
-}
-
-// Dense models have nothing to dispatch.
-TEST(ResolveProblemTest, DispatcherIsADefaultOfExpertsOnly) {
-  Question question = TinyQuestion();
-  question.workload.framework_name = "megatron-core";
-  const auto dispatcher = testing::Field(&AppliedDefault::field, "workload.moe.dispatcher");
-  EXPECT_THAT(Resolved(question).applied_defaults, testing::Not(Contains(dispatcher)));
-  question.model = TinyExperts();
-  EXPECT_THAT(Resolved(question).applied_defaults, Contains(dispatcher));
-  question.workload.moe.dispatcher = MoeDispatcher::kAllgather;
-  EXPECT_THAT(Resolved(question).applied_defaults, testing::Not(Contains(dispatcher)));
-  question.workload.moe.capacity_factor = 0.01;
-  EXPECT_THAT(std::string(ResolveProblem(question, Known()).status().message()),
-              HasSubstr("workload.moe.capacity_factor = 0.01; must be 0, or from 0.1 to 1000"));
-}
-
 // Devices that share a physical device share its memory, unless the pool states each one's.
 TEST(ResolveProblemTest, MemoryOfSharedDevices) {
   Question question = TinyQuestion();
@@ -502,30 +456,6 @@ TEST(ResolvePlanTest, NamesEveryViolationUnderItsPrefix) {
               testing::UnorderedElementsAre("baseline.data_parallel", "baseline.micro_batch_size",
                                             "baseline.tensor_parallel", "baseline.virtual_pipeline",
                                             "baseline.layers_per_stage"));
-}
-
-TEST(CheckQuestionTest, AnUnknownFrameworkIsAMistake) {
-  Question question = TinyQuestion();
-  question.workload.framework_name = "megatron";
-  const std::vector<FieldViolation> found = CheckQuestion(question, Known());
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.front().field, "workload.framework.name");
-  EXPECT_THAT(found.front().description,
-              testing::StartsWith("\"megatron\"; must be one of megatron-core, "));
-}
-
-TEST(CheckQuestionTest, AFrameworkThatRunsAnotherNamesTheWayThere) {
-  Question question = TinyQuestion();
-  for (const std::string name : {"nemo", "megatron-bridge"}) {
-    question.workload.framework_name = name;
-    const std::vector<FieldViolation> found = CheckQuestion(question, Known());
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(found.front().description,
-              "\"" + name + "\"; " + name +
-                  " runs megatron-core: use --framework megatron-core, then meshwright export "
-                  "--framework " +
-                  name);
-  }
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

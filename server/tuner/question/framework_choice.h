@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/frameworks/framework_library.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/question/knowledge.h"
+
+namespace meshwright {
+
+// Returns the profile of the framework and the version that the workload names.
+FoundFramework FindFramework(const WorkloadRequest& workload, const Knowledge& knowledge);
+
+// Returns the description of a name that no profile has. What runs another framework has an export
+// of that one's plans.
+std::string UnknownFramework(const std::string& name, const FrameworkLibrary& frameworks);
+
+// Replaces the profile's facts by the workload's own. Returns violations for those that are
+// invalid.
+std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, FrameworkProfile& profile);
+
+// Names the facts that the workload states instead of the profile's.
+std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile);
+
+// Returns the version that the question states, by the name that its profile has for it; that of
+// the profile if it states none.
+std::string ResolveVersion(const WorkloadRequest& stated, const FrameworkEntry& framework);
+
+}  // namespace meshwright

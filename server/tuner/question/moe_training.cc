@@ -1,0 +1,32 @@
+#include "server/tuner/question/moe_training.h"
+
+#include "search_space/spec/choices.h"
+
+namespace meshwright {
+namespace {
+
+// DeepEP's kernels reach at most eight devices over NVLink (deep_ep: NUM_MAX_NVL_PEERS); HybridEP's
+// reach a whole rack (Megatron-Bridge, flex_dispatcher_backend.py: deepep on Ampere to B300,
+// hybridep on GB200 and GB300).
+constexpr int kMostDeepepDevices = 8;
+
+bool IsNvlink(LinkKind kind) {
+  return kind == LinkKind::kNvlink3 || kind == LinkKind::kNvlink4 || kind == LinkKind::kNvlink5;
+}
+
+}  // namespace
+
+MoeTraining UsualMoeTraining(const FrameworkProfile& profile, const NodePool& pool) {
+  MoeTraining usual = profile.moe;
+  const bool needs_nvlink =
+      usual.dispatcher == MoeDispatcher::kDeepep || usual.dispatcher == MoeDispatcher::kHybridep;
+  if (!needs_nvlink) return usual;
+  if (!IsNvlink(pool.intra_node.kind)) {
+    usual.dispatcher = MoeDispatcher::kAlltoall;
+  } else if (pool.intra_node.domain_size > kMostDeepepDevices) {
+    usual.dispatcher = MoeDispatcher::kHybridep;
+  }
+  return usual;
+}
+
+}  // namespace meshwright
