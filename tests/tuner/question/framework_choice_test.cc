@@ -81,11 +81,12 @@ TEST(FrameworkChoiceTest, AFrameworkThatRunsAnotherNamesTheWayThere) {
     question.workload.framework_name = name;
     const std::vector<FieldViolation> found = CheckQuestion(question, Known());
     ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(found.front().description,
-              "\"" + name + "\"; " + name +
-                  " runs megatron-core: use --framework megatron-core, then meshwright export "
-                  "--framework " +
-                  name);
+    std::string want = "\"";
+    want.append(name).append("\"; ").append(name);
+    want.append(
+        " runs megatron-core: use --framework megatron-core, then meshwright export --framework ");
+    want.append(name);
+    EXPECT_EQ(found.front().description, want);
   }
 }
 
