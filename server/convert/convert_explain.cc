@@ -12,6 +12,7 @@ v1::ExplainPlanResponse ToWire(const Explanation& explanation) {
   if (explanation.recommendation) {
     wire.set_recommendation(std::string(Word(explanation.recommendation->advice)));
     wire.set_reason(explanation.recommendation->reason);
+    FillReasons(explanation.recommendation->facts, *wire.mutable_reasons());
   }
   wire.set_binding_resource(explanation.binding);
   for (const Sensitivity& sensitivity : explanation.sensitivities) {

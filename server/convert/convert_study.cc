@@ -296,6 +296,20 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
   return wire;
 }
 
+void FillReasons(const std::vector<VerdictFact>& facts,
+                 google::protobuf::RepeatedPtrField<v1::VerdictReason>& wire) {
+  for (const VerdictFact& fact : facts) {
+    v1::VerdictReason& reason = *wire.Add();
+    reason.set_code(std::string(Word(fact.code)));
+    reason.mutable_features()->Assign(fact.features.begin(), fact.features.end());
+    reason.set_settings(fact.settings);
+    if (fact.slower_ratio) reason.set_slower_ratio(*fact.slower_ratio);
+    if (fact.fit_probability) reason.set_fit_probability_ratio(*fact.fit_probability);
+    if (fact.faster_probability) reason.set_faster_probability_ratio(*fact.faster_probability);
+    if (fact.tied_count) reason.set_tied_count(*fact.tied_count);
+  }
+}
+
 v1::TuneResult ToWire(const StudyResult& result) {
   v1::TuneResult wire;
   for (const RankedPlan& plan : result.plans) *wire.add_plans() = ToWire(plan);
@@ -303,6 +317,7 @@ v1::TuneResult ToWire(const StudyResult& result) {
   if (result.recommendation) {
     wire.set_recommendation(std::string(Word(result.recommendation->advice)));
     wire.set_reason(result.recommendation->reason);
+    FillReasons(result.recommendation->facts, *wire.mutable_reasons());
   }
   if (result.baseline) *wire.mutable_baseline() = ToWire(*result.baseline);
   v1::Search& search = *wire.mutable_search();
@@ -343,6 +358,7 @@ v1::Calibration ToWire(const CalibrationReport& report) {
 
 v1::Infeasible ToWire(const Infeasible& infeasible) {
   v1::Infeasible wire;
+  wire.set_recommendation("nothing_fits");
   wire.set_binding_memory_kind(std::string(Word(infeasible.binding_kind)));
   if (infeasible.nearest) *wire.mutable_nearest() = ToWire(*infeasible.nearest);
   wire.set_missing_bytes(infeasible.missing.count);

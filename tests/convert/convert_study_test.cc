@@ -326,7 +326,15 @@ StudyResult SampleResult() {
                                              .peak_memory = Bytes{7}};
   return {.plans = {plan, plan},
           .model_optimum = plan,
-          .recommendation = Recommendation{.advice = Advice::kKeepYours, .reason = "because"},
+          .recommendation = Recommendation{.advice = Advice::kKeepYours,
+                                           .reason = "because",
+                                           .facts = {{.code = VerdictCode::kSlower,
+                                                      .features = {"a", "b"},
+                                                      .settings = "fp8",
+                                                      .slower_ratio = 0.25,
+                                                      .fit_probability = 0.5,
+                                                      .faster_probability = 0.125,
+                                                      .tied_count = 3}}},
           .baseline = plan,
           .search = {.space_count = 100,
                      .pruned_count_by_rule = {{"topology", 3}, {"divisibility", 40}},
@@ -407,6 +415,14 @@ TEST(ResultTest, EveryFieldIsSet) {
                   "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state"));
   EXPECT_EQ(wire.recommendation(), "keep_yours");
   EXPECT_EQ(wire.reason(), "because");
+  ASSERT_EQ(wire.reasons_size(), 1);
+  EXPECT_EQ(wire.reasons(0).code(), "slower");
+  EXPECT_THAT(wire.reasons(0).features(), testing::ElementsAre("a", "b"));
+  EXPECT_EQ(wire.reasons(0).settings(), "fp8");
+  EXPECT_EQ(wire.reasons(0).slower_ratio(), 0.25);
+  EXPECT_EQ(wire.reasons(0).fit_probability_ratio(), 0.5);
+  EXPECT_EQ(wire.reasons(0).faster_probability_ratio(), 0.125);
+  EXPECT_EQ(wire.reasons(0).tied_count(), 3);
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);

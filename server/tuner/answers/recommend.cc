@@ -1,12 +1,12 @@
 #include "server/tuner/answers/recommend.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "estimator/learning/calibration.h"
@@ -18,6 +18,7 @@
 #include "server/tuner/answers/kinds.h"
 #include "server/tuner/choice/choice.h"
 #include "server/tuner/choice/plainness.h"
+#include "server/tuner/choice/verdict.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/best_plans.h"
@@ -28,37 +29,13 @@
 namespace meshwright {
 namespace {
 
-std::string PercentOf(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
-
 // No estimate is certain.
 std::string ProbabilityOf(double probability) {
   return probability > 0.99 ? "over 99 %" : fmt::format("{:.0f} %", 100 * probability);
 }
 
-std::string SlowerThan(const Estimate& estimate, const Estimate& other) {
-  const double ratio = estimate.step_time / other.step_time - 1;
-  return ratio < 0.0005 ? "as fast" : PercentOf(ratio) + " slower";
-}
-
-// Returns why a plan wins the tie with the cheapest one.
-std::string TieWords(ChoiceReason reason) {
-  switch (reason) {
-    case ChoiceReason::kCheapest:
-      return "";
-    case ChoiceReason::kSurerToFit:
-      return "it is surer to fit";
-    case ChoiceReason::kBetterFounded:
-      return "its estimate is better founded";
-    case ChoiceReason::kPlainer:
-      return "it has fewer features that hardly any measured run has confirmed";
-    case ChoiceReason::kNearerToOwn:
-      return "it is nearer to your own plan";
-    case ChoiceReason::kPublished:
-      return "it follows a published recipe of the framework (see the baseline)";
-    case ChoiceReason::kMoreUsual:
-      return "it is the most usual of equally fast plans";
-  }
-  std::abort();
+double SlowerBy(const Estimate& estimate, const Estimate& other) {
+  return estimate.step_time / other.step_time - 1;
 }
 
 // The plans among which one is chosen, with what the choice needs.
@@ -118,93 +95,75 @@ class Table {
     std::rotate(choice_.order.begin(), own, own + 1);
   }
 
-  // Returns why the first plan should be launched, in a sentence.
-  [[nodiscard]] std::string Reason(const RankedPlan& optimum) const {
+  // Returns why the first plan should be launched.
+  [[nodiscard]] std::vector<VerdictFact> LaunchFacts(const RankedPlan& optimum) const {
     const Estimate& own = First().estimate;
-    const double least = limits_.min_fit_probability;
-    const std::string fits = ProbabilityOf(own.fit_probability);
-    if (own.fit_probability < least) {
-      return fmt::format(
-          "No plan was found that fits with a probability of {:.0f} % or more; this one is "
-          "expected "
-          "to cost least, and fits with {}.",
-          100 * least, fits);
+    const double fits = own.fit_probability;
+    if (fits < limits_.min_fit_probability) {
+      return {{.code = VerdictCode::kNoneSureToFit, .fit_probability = fits}};
     }
     if (First().plan == optimum.plan) {
-      return fmt::format("It is the fastest plan by the model, and fits with a probability of {}.",
-                         fits);
+      return {{.code = VerdictCode::kModelOptimum, .fit_probability = fits}};
     }
-    if (choice_.reference != choice_.cheapest) return YieldReason(optimum, fits);
-    std::string text;
-    if (optimum.estimate.fit_probability < least) {
-      text = fmt::format(
-          "The fastest plan by the model fits with a probability of only {}; this one is {} and "
-          "fits with {}",
-          ProbabilityOf(optimum.estimate.fit_probability), SlowerThan(own, optimum.estimate), fits);
-    } else {
-      text = fmt::format(
-          "It cannot be told apart from the fastest plan by the model ({}), and fits "
-          "with a probability of {}",
-          SlowerThan(own, optimum.estimate), fits);
-    }
-    const std::string tie = TieWords(choice_.reason);
-    if (tie.empty()) return text + ".";
-    return fmt::format("{}; among {} plans that cannot be told apart, {}.", text,
-                       choice_.tied_count, tie);
+    if (choice_.reference != choice_.cheapest) return YieldFacts(optimum);
+    const bool is_tied = optimum.estimate.fit_probability >= limits_.min_fit_probability;
+    std::vector<VerdictFact> facts;
+    if (!is_tied) facts = WhyNotOptimum(optimum);
+    facts.push_back({.code = is_tied ? VerdictCode::kTiedWithOptimum : VerdictCode::kSlower,
+                     .slower_ratio = SlowerBy(own, optimum.estimate),
+                     .fit_probability = fits});
+    std::ranges::move(TieFacts(choice_.reason, static_cast<int>(choice_.tied_count)),
+                      std::back_inserter(facts));
+    return facts;
   }
 
-  // Returns why a plan is first although a cheaper one is no less safe in memory.
-  [[nodiscard]] std::string YieldReason(const RankedPlan& optimum, const std::string& fits) const {
-    const RankedPlan& cheapest = candidates_[choice_.cheapest];
-    std::string text = fmt::format(
-        "{}The fastest plan that is safe in memory uses {}, which hardly any measured run has "
-        "confirmed in such a job. This one is {} and fits with a probability of {}",
-        optimum.plan == cheapest.plan ? "" : WhyNotOptimum(optimum), FeaturesOf(cheapest.plan),
-        SlowerThan(First().estimate, cheapest.estimate), fits);
-    const std::string tie = TieWords(choice_.reason);
-    return tie.empty() ? text + "." : fmt::format("{}; {}.", text, tie);
-  }
-
-  // Returns how much the plan that would be recommended may gain over the user's own, in a
-  // sentence, and why a faster one is not recommended.
-  [[nodiscard]] std::string KeepReason(const RankedPlan& optimum) const {
+  // Returns how much the plan that would be recommended may gain over the user's own, and why a
+  // faster one is not recommended.
+  [[nodiscard]] std::vector<VerdictFact> KeepFacts(const RankedPlan& optimum) const {
     const std::size_t own = choice_.order.front();
     const std::size_t best = choice_.reference;
+    if (own == best) return {{.code = VerdictCode::kOwnRecommended}};
     const Estimate& mine = candidates_[own].estimate;
     const Estimate& other = candidates_[best].estimate;
-    if (own == best) return "Your plan is the one that would be recommended.";
-    if (mine.step_time <= other.step_time) {
-      return "Your plan cannot be told apart from the one that would be recommended, and is not "
-             "slower by the model.";
-    }
-    const bool is_optimum = optimum.plan == candidates_[best].plan;
-    return fmt::format(
-        "{}Your plan cannot be told apart from the one that would be recommended: that is {} "
-        "faster by the model, and is the faster one with a probability of only {}.",
-        is_optimum ? "" : WhyNotOptimum(optimum), PercentOf(mine.step_time / other.step_time - 1),
-        ProbabilityOf(FasterProbability(other.step_time, uncertainties_[best], mine.step_time,
-                                        uncertainties_[own])));
+    if (mine.step_time <= other.step_time) return {{.code = VerdictCode::kOwnNotSlower}};
+    std::vector<VerdictFact> facts;
+    if (optimum.plan != candidates_[best].plan) facts = WhyNotOptimum(optimum);
+    facts.push_back({.code = VerdictCode::kOwnTied,
+                     .slower_ratio = SlowerBy(mine, other),
+                     .faster_probability = FasterProbability(other.step_time, uncertainties_[best],
+                                                             mine.step_time, uncertainties_[own])});
+    return facts;
   }
 
  private:
-  [[nodiscard]] std::string FeaturesOf(const ParallelPlan& plan) const {
-    return fmt::format("{}", fmt::join(UnmeasuredFeatures(plan, sequence_length_), " and "));
+  [[nodiscard]] std::vector<std::string> FeaturesOf(const ParallelPlan& plan) const {
+    const std::vector<std::string_view> features = UnmeasuredFeatures(plan, sequence_length_);
+    return {features.begin(), features.end()};
   }
 
-  // Returns why the model's fastest plan is not recommended, as a sentence and a space, or "" if it
-  // is only tied.
-  [[nodiscard]] std::string WhyNotOptimum(const RankedPlan& optimum) const {
-    if (optimum.estimate.fit_probability < limits_.min_fit_probability) {
-      return fmt::format("The fastest plan by the model fits with a probability of only {}. ",
-                         ProbabilityOf(optimum.estimate.fit_probability));
+  // Returns why a plan is first although a cheaper one is no less safe in memory.
+  [[nodiscard]] std::vector<VerdictFact> YieldFacts(const RankedPlan& optimum) const {
+    const RankedPlan& cheapest = candidates_[choice_.cheapest];
+    std::vector<VerdictFact> facts;
+    if (optimum.plan != cheapest.plan) facts = WhyNotOptimum(optimum);
+    facts.push_back(
+        {.code = VerdictCode::kSafestUnconfirmed, .features = FeaturesOf(cheapest.plan)});
+    facts.push_back({.code = VerdictCode::kSlower,
+                     .slower_ratio = SlowerBy(First().estimate, cheapest.estimate),
+                     .fit_probability = First().estimate.fit_probability});
+    std::ranges::move(TieFacts(choice_.reason, std::nullopt), std::back_inserter(facts));
+    return facts;
+  }
+
+  // Returns why the model's fastest plan is not recommended; nothing if it is only tied.
+  [[nodiscard]] std::vector<VerdictFact> WhyNotOptimum(const RankedPlan& optimum) const {
+    const double fits = optimum.estimate.fit_probability;
+    if (fits < limits_.min_fit_probability) {
+      return {{.code = VerdictCode::kOptimumMayNotFit, .fit_probability = fits}};
     }
-    const std::string features = FeaturesOf(optimum.plan);
-    if (features.empty()) return "";
-    return fmt::format(
-        "The fastest plan by the model uses {}, which hardly any measured run has confirmed in "
-        "such "
-        "a job. ",
-        features);
+    std::vector<std::string> features = FeaturesOf(optimum.plan);
+    if (features.empty()) return {};
+    return {{.code = VerdictCode::kOptimumUnconfirmed, .features = std::move(features)}};
   }
 
   // Returns true if neither of two plans is known to be faster, and both are sure to fit or
@@ -304,9 +263,12 @@ void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candida
   Table table(question, std::move(candidates), known, model);
   const bool keeps = table.IsOwnTied();
   if (keeps) table.PutOwnFirst();
+  std::vector<VerdictFact> facts =
+      keeps ? table.KeepFacts(*result.model_optimum) : table.LaunchFacts(*result.model_optimum);
+  std::string reason = VerdictText(facts, question.request.choice);
   result.recommendation = {.advice = keeps ? Advice::kKeepYours : Advice::kLaunch,
-                           .reason = keeps ? table.KeepReason(*result.model_optimum)
-                                           : table.Reason(*result.model_optimum)};
+                           .reason = std::move(reason),
+                           .facts = std::move(facts)};
   // Unless it is the first, the answer shows an added baseline as the baseline only.
   result.plans = table.Kinds(static_cast<std::size_t>(question.request.plan_count),
                              adds_baseline ? &baseline->ranked.plan : nullptr);

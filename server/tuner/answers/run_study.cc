@@ -247,14 +247,17 @@ struct AnsweredVariants {
   std::optional<CostModelSource> fallback = {};
 };
 
-// Returns the uncertainty of the plan that an answer recommends.
-std::optional<TimeUncertainty> UncertaintyOfFirst(const absl::StatusOr<StudyAnswer>& answer,
-                                                  const PreparedQuestion& question) {
+// Returns the uncertainties of an answer's plans, if it recommends one of them.
+std::vector<TimeUncertainty> UncertaintiesOf(const absl::StatusOr<StudyAnswer>& answer,
+                                             const PreparedQuestion& question) {
   const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
-  if (result == nullptr || !result->recommendation.has_value()) return std::nullopt;
-  const RankedPlan& first = result->plans.front();
+  if (result == nullptr || !result->recommendation.has_value()) return {};
   AnalyticModel model(ToEstimatorProblem(question.problem), question.learnt.calibration);
-  return model.UncertaintyOf(first.plan, first.estimate);
+  std::vector<TimeUncertainty> uncertainties;
+  for (const RankedPlan& ranked : result->plans) {
+    uncertainties.push_back(model.UncertaintyOf(ranked.plan, ranked.estimate));
+  }
+  return uncertainties;
 }
 
 // Answers by the requested model up to the first variant that it gives no answer for, or by the
@@ -278,7 +281,7 @@ absl::StatusOr<AnsweredVariants> AnswerVariants(const std::vector<PreparedVarian
                                   .floor = floor,
                                   .answer = AnswerVariant(question, control, model, options)});
     VariantAnswer& added = answers.by_variant.back();
-    if (!settings.empty()) added.of_first = UncertaintyOfFirst(added.answer, question);
+    if (!settings.empty()) added.uncertainties = UncertaintiesOf(added.answer, question);
     if (variants.size() > 1) answers.fallback = model.fallback;
     if (answers.fallback.has_value() && !fallback.has_value()) return answers;
   }

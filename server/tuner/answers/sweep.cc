@@ -15,7 +15,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
-#include "server/tuner/answers/joined_warnings.h"
+#include "server/tuner/answers/joined_notes.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/export/export.h"

@@ -22,9 +22,10 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/workload.h"
 #include "search_space/spec/workload_settings.h"
-#include "server/tuner/answers/joined_warnings.h"
+#include "server/tuner/answers/joined_notes.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/choice/choice.h"
+#include "server/tuner/choice/verdict.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -59,18 +60,6 @@ std::string NameOf(const std::vector<WorkloadSetting>& settings) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// Adds the defaults of one variant. If defaults of the same field differ, they name their variant.
-void AddDefaults(const StudyResult& part, const std::vector<WorkloadSetting>& settings,
-                 StudyResult& sum) {
-  for (AppliedDefault applied : part.applied_defaults) {
-    const auto known =
-        std::ranges::find(sum.applied_defaults, applied.field, &AppliedDefault::field);
-    if (known != sum.applied_defaults.end() && *known == applied) continue;
-    applied.source += ", with " + NameOf(settings);
-    sum.applied_defaults.push_back(std::move(applied));
-  }
-}
-
 void Add(const StudyResult& part, const std::vector<WorkloadSetting>& settings, StudyResult& sum) {
   for (RankedPlan plan : part.plans) {
     plan.settings = settings;
@@ -93,7 +82,6 @@ void Add(const StudyResult& part, const std::vector<WorkloadSetting>& settings, 
     sum.baseline = part.baseline;
     sum.baseline->settings = settings;
   }
-  AddDefaults(part, settings, sum);
 }
 
 // Returns true if a search ended before it had tried all plans and has none to show.
@@ -114,6 +102,7 @@ StopCause CauseOf(const absl::Status& status) {
 struct Gathered {
   StudyResult result = {};
   std::vector<NamedWarnings> warnings = {};  // from the variants that have plans
+  std::vector<NamedDefaults> defaults = {};  // likewise
   std::unique_ptr<Infeasible> nearest = {};
   absl::Status cut = absl::OkStatus();
   std::optional<Seconds> floor = {};  // lower bound for variants whose search is incomplete
@@ -134,6 +123,7 @@ void Gather(const VariantAnswer& each, Gathered& all) {
   } else if (const auto* result = std::get_if<StudyResult>(&*each.answer)) {
     Add(*result, each.settings, all.result);
     all.warnings.push_back({.name = NameOf(each.settings), .warnings = result->warnings});
+    all.defaults.push_back({.name = NameOf(each.settings), .defaults = result->applied_defaults});
     Add(result->search, search);
     is_complete = result->search.complete;
     least_time = result->search.least_time;
@@ -170,12 +160,11 @@ struct Recommended {
 
 // Returns true if nobody can tell whether the other plan is slower than the fastest.
 bool IsTied(const Recommended& fastest, const Recommended& other, const ChoiceLimits& limits) {
-  if (!fastest.variant->of_first.has_value() || !other.variant->of_first.has_value()) return false;
   const Seconds fast = fastest.First().estimate.step_time;
   const Seconds slow = other.First().estimate.step_time;
   return slow <= fast * kMaxTieRatio &&
-         FasterProbability(fast, *fastest.variant->of_first, slow, *other.variant->of_first) <
-             limits.tie_probability;
+         FasterProbability(fast, fastest.variant->uncertainties.front(), slow,
+                           other.variant->uncertainties.front()) < limits.tie_probability;
 }
 
 // The plan to launch, and the fastest of those that are as sure to fit.
@@ -208,20 +197,17 @@ std::optional<ChosenVariant> ToLaunch(const std::vector<VariantAnswer>& answers,
 
 // Returns the reason of the chosen plan, whose own search compared it with plans of its settings
 // only.
-std::string ReasonFor(const ChosenVariant& chosen) {
+std::vector<VerdictFact> FactsOf(const ChosenVariant& chosen) {
   const Recommended& own = chosen.chosen;
-  std::string reason = fmt::format("Among plans with {}: {}", NameOf(own.variant->settings),
-                                   own.result->recommendation->reason);
-  if (own.variant == chosen.fastest.variant) return reason;
-  const double ratio =
-      1 - chosen.fastest.First().estimate.step_time / own.First().estimate.step_time;
-  const std::string others = NameOf(chosen.fastest.variant->settings);
-  return reason +
-         (ratio < 0.0005 ? fmt::format(" With {} the best plan is as fast by the model", others)
-                         : fmt::format(" With {} a step takes {:.1f} % less by the model, which "
-                                       "cannot be told apart",
-                                       others, 100 * ratio)) +
-         "; plan 1 keeps more of the framework's own settings.";
+  std::vector<VerdictFact> facts = {
+      {.code = VerdictCode::kAmongSettings, .settings = NameOf(own.variant->settings)}};
+  std::ranges::copy(own.result->recommendation->facts, std::back_inserter(facts));
+  if (own.variant == chosen.fastest.variant) return facts;
+  const Seconds fastest = chosen.fastest.First().estimate.step_time;
+  facts.push_back({.code = VerdictCode::kKeepsFrameworkSettings,
+                   .settings = NameOf(chosen.fastest.variant->settings),
+                   .slower_ratio = own.First().estimate.step_time / fastest - 1});
+  return facts;
 }
 
 // Drops plans that are in the list already and cost the same: a setting has no effect on them.
@@ -244,13 +230,35 @@ void PutRecommendedFirst(const std::vector<VariantAnswer>& answers, const Choice
   if (!found.has_value()) return;
   const Recommended& chosen = found->chosen;
   result.recommendation = chosen.result->recommendation;
-  result.recommendation->reason = ReasonFor(*found);
+  result.recommendation->facts = FactsOf(*found);
+  result.recommendation->reason = VerdictText(result.recommendation->facts, limits);
   // The user's plan does not run with settings that are not the framework's.
   if (chosen.variant->changed_count > 0) result.recommendation->advice = Advice::kLaunch;
   const auto at = std::ranges::find_if(result.plans, [&](const RankedPlan& ranked) {
     return ranked.settings == chosen.variant->settings && ranked.plan == chosen.First().plan;
   });
   std::rotate(result.plans.begin(), at, at + 1);
+}
+
+const TimeUncertainty& UncertaintyOf(const RankedPlan& ranked,
+                                     const std::vector<VariantAnswer>& answers) {
+  const VariantAnswer& own = *std::ranges::find(answers, ranked.settings, &VariantAnswer::settings);
+  const std::vector<RankedPlan>& plans = std::get<StudyResult>(*own.answer).plans;
+  const auto at = std::ranges::find(plans, ranked.plan, &RankedPlan::plan);
+  return own.uncertainties[static_cast<std::size_t>(at - plans.begin())];
+}
+
+// Sets the probability of each plan to be the fastest of the list.
+void SetFastestProbabilities(const std::vector<VariantAnswer>& answers,
+                             std::vector<RankedPlan>& plans) {
+  std::vector<Seconds> steps;
+  std::vector<TimeUncertainty> uncertainties;
+  for (const RankedPlan& ranked : plans) {
+    steps.push_back(ranked.estimate.step_time);
+    uncertainties.push_back(UncertaintyOf(ranked, answers));
+  }
+  const std::vector<double> fastest = FastestProbabilities(steps, uncertainties);
+  for (std::size_t i = 0; i < plans.size(); ++i) plans[i].fastest_probability = fastest[i];
 }
 
 bool IsOfSetting(const DimensionRequest& dimension) {
@@ -406,6 +414,8 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<VariantAnswer>& answers,
   best.pareto_front = FrontOf(std::move(best.pareto_front));
   const auto plan_count = static_cast<std::size_t>(request.plan_count);
   if (best.plans.size() > plan_count) best.plans.resize(plan_count);
+  if (best.recommendation.has_value()) SetFastestProbabilities(answers, best.plans);
+  best.applied_defaults = JoinedDefaults(all.defaults);
   std::ranges::move(JoinedWarnings(all.warnings), std::back_inserter(best.warnings));
   if (all.floor.has_value()) {
     best.search.optimality_gap = std::max(

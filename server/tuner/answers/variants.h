@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -39,8 +38,8 @@ struct VariantAnswer {
   int changed_count = 0;
   Seconds floor = Seconds(0);  // no plan of the variant is faster
   absl::StatusOr<StudyAnswer> answer;
-  std::optional<TimeUncertainty> of_first =
-      {};  // uncertainty of the plan to launch, if there is one
+  // The uncertainty of each plan of an answer that recommends one, in their order; else empty.
+  std::vector<TimeUncertainty> uncertainties = {};
 };
 
 // Returns the fastest plans of all answers, each with its settings, after the plan to launch. That

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -104,9 +106,69 @@ inline std::string_view Word(Advice advice) {
   return advice == Advice::kLaunch ? "launch" : "keep_yours";
 }
 
+// A statement of the reason for an advice. The words, in this order, are part of the contract.
+enum class VerdictCode {
+  kNoneSureToFit,       // no plan fits with the least probability that was asked for
+  kModelOptimum,        // the plan is the model's fastest
+  kOptimumMayNotFit,    // the model's fastest plan fits with too small a probability
+  kOptimumUnconfirmed,  // that plan uses features that hardly any measured run has confirmed
+  kSafestUnconfirmed,   // so does the fastest plan that fits surely enough
+  kTiedWithOptimum,     // the plan cannot be told apart from the model's fastest
+  kSlower,              // the plan is slower than the one of the statement before
+  // The plan wins a tie because of
+  kSurerToFit,
+  kBetterFounded,
+  kPlainer,
+  kNearerToOwn,
+  kPublishedRecipe,
+  kMoreUsual,
+  // The user's own plan
+  kOwnRecommended,  // is the one that would be recommended
+  kOwnNotSlower,    // is tied with that one, and is not slower
+  kOwnTied,         // is tied with that one
+  // With open settings of the workload
+  kAmongSettings,          // the statements that follow hold among plans with these settings
+  kKeepsFrameworkSettings  // the plan is tied with one with these settings, which change more
+};
+
+inline std::string_view Word(VerdictCode code) {
+  constexpr std::array<std::string_view, 18> kWords = {"no_plan_sure_to_fit",
+                                                       "model_optimum",
+                                                       "model_optimum_may_not_fit",
+                                                       "model_optimum_unconfirmed",
+                                                       "fastest_safe_plan_unconfirmed",
+                                                       "tied_with_model_optimum",
+                                                       "slower",
+                                                       "surer_to_fit",
+                                                       "better_founded",
+                                                       "plainer",
+                                                       "nearer_to_own_plan",
+                                                       "published_recipe",
+                                                       "more_usual",
+                                                       "own_plan_recommended",
+                                                       "own_plan_not_slower",
+                                                       "own_plan_tied",
+                                                       "among_settings",
+                                                       "keeps_framework_settings"};
+  return kWords[static_cast<std::size_t>(code)];
+}
+
+// A statement with its figures; those that it does not have are absent.
+struct VerdictFact {
+  VerdictCode code = VerdictCode::kModelOptimum;
+  std::vector<std::string> features = {};
+  std::string settings = {};                      // names the values of open settings
+  std::optional<double> slower_ratio = {};        // step time / that of the other plan - 1
+  std::optional<double> fit_probability = {};     // of the plan that the statement is about
+  std::optional<double> faster_probability = {};  // of the other plan
+  std::optional<int> tied_count = {};             // plans that cannot be told apart
+  bool operator==(const VerdictFact&) const = default;
+};
+
 struct Recommendation {
   Advice advice = Advice::kLaunch;
-  std::string reason = {};  // a sentence
+  std::string reason = {};              // one or more sentences, made of the facts
+  std::vector<VerdictFact> facts = {};  // one for each statement of the reason, in their order
   bool operator==(const Recommendation&) const = default;
 };
 

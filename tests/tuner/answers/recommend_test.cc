@@ -48,6 +48,13 @@ TEST(RecommendTest, TheFastestPlanThatIsSure) {
   }
   EXPECT_THAT(result.recommendation->reason,
               HasSubstr("The fastest plan by the model fits with a probability of only "));
+  const std::vector<VerdictFact>& facts = result.recommendation->facts;
+  ASSERT_EQ(facts.size(), 2U);
+  EXPECT_EQ(facts[0].code, VerdictCode::kOptimumMayNotFit);
+  EXPECT_EQ(facts[0].fit_probability, optimum.estimate.fit_probability);
+  EXPECT_EQ(facts[1].code, VerdictCode::kSlower);
+  EXPECT_EQ(facts[1].slower_ratio,
+            result.plans.front().estimate.step_time / optimum.estimate.step_time - 1);
 
   // A probability of 0.95 leaves 1.645 sigma of 0.05: 7.9 % of the memory, exp(-0.0822).
   request.question.cluster.pools.front().memory_capacity = Scale(GiB(22), 0.9210);
@@ -160,6 +167,7 @@ TEST(RecommendTest, KeepsAPlanThatCannotBeToldFromTheBest) {
   EXPECT_EQ(result.plans.front().plan, first.plans.back().plan);
   EXPECT_THAT(result.recommendation->reason,
               HasSubstr("cannot be told apart from the one that would be recommended"));
+  EXPECT_EQ(result.recommendation->facts.back().code, VerdictCode::kOwnTied);
 
   request.baseline = StatedPlan({.tensor_parallel = 8, .pipeline_parallel = 2});
   request.choice.tie_probability = 0.7;

@@ -62,6 +62,15 @@ TEST(VariantsTest, TheBestOfAllPrecisions) {
     EXPECT_EQ(both.plans[i].settings.size(), 1U);
   }
   EXPECT_EQ(both.search.space_count, bf16.search.space_count + fp32.search.space_count);
+  // The plans of both compete for the fastest, and defaults that both apply are listed once.
+  double sum = 0;
+  for (const RankedPlan& ranked : both.plans) sum += ranked.fastest_probability.value();
+  EXPECT_NEAR(sum, 1, 1e-9);
+  for (const AppliedDefault& applied : bf16.applied_defaults) {
+    const bool is_common = std::ranges::count(fp32.applied_defaults, applied) == 1;
+    if (is_common)
+      EXPECT_EQ(std::ranges::count(both.applied_defaults, applied), 1) << applied.field;
+  }
   EXPECT_TRUE(both.search.complete);
   EXPECT_EQ(both.search.optimality_gap, 0);
 }

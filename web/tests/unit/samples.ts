@@ -94,6 +94,7 @@ export function study(plans: RankedPlan[], baseline: RankedPlan, trials: Trial[]
       pareto_front: [],
       recommendation: 'launch',
       reason: '',
+      reasons: [],
     },
   };
 }
