@@ -25,7 +25,8 @@ STAMP = "<!-- written by scripts/reference.py: do not edit -->"
 WORDS = {
     "Model.name": None, "Model.mlp": "MlpKind", "Model.norm": "NormKind",
     "LayerRun.mixer": "TokenMixer", "LayerRun.feed_forward": "FeedForwardKind",
-    "LinearAttention.kind": "LinearAttentionKind",
+    "LinearAttention.kind": "LinearAttentionKind", "Moe.router_score": "RouterScore",
+    "RopeScaling.kind": "RopeScalingKind",
     "Workload.precision": "Precision", "Workload.attention_kernel": "AttentionKernel",
     "Workload.norm_kernel": "KernelFusion", "Workload.cross_entropy_kernel": "KernelFusion",
     "Workload.optimizer": "Optimizer", "Workload.gradient_dtype": "GradientDtype",

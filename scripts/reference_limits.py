@@ -4,7 +4,7 @@ import re
 
 # Where a path in a check ("moe.expert_count") belongs: the messages of its parts.
 PARTS = {"moe": "Moe", "mla": "Mla", "linear_attention": "LinearAttention", "state_space": "StateSpace",
-         "intra_node": "IntraNodeLink", "inter_node": "InterNodeLink", "host": "Host", "topology": "Topology",
+         "rope_scaling": "RopeScaling", "intra_node": "IntraNodeLink", "inter_node": "InterNodeLink", "host": "Host", "topology": "Topology",
          "inter_pool": "InterPoolLink"}
 
 CONSTANT = re.compile(r"constexpr (?:int|std::int64_t|double) (k\w+) = ([\d'.e]+);")

@@ -52,6 +52,17 @@ tied_embeddings: false
 # For the launch flags only. Default: not stated in them.
 #rotary_base: 500000.0
 #norm_epsilon: 1e-5
+#rope_scaling:
+#  # One of yarn, llama3.
+#  kind: yarn
+#  factor: 40.0
+#  # Positions before stretching. Default: 0, not stated.
+#  original_position_count: 4096
+#  # Of yarn. Default: not stated.
+#  beta_fast: 32.0
+#  beta_slow: 1.0
+#  mscale: 1.0
+#  mscale_all_dim: 1.0
 
 # Experts: routed feed-forward layers. Default: none.
 #moe:
@@ -70,6 +81,11 @@ tied_embeddings: false
 #  group_count: 8
 #  # Groups that a token's experts lie in. Default: 0.
 #  groups_per_token: 4
+#  # How the router chooses, for the launch flags only: softmax or sigmoid scores, a factor of the
+#  # weights, and a bias of each expert.
+#  router_score: sigmoid
+#  routed_scaling_factor: 2.5
+#  router_bias: true
 
 # Multi-head latent attention (DeepSeek). Default: none.
 #mla:

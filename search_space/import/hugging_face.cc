@@ -194,6 +194,27 @@ void ReadBiases(ConfigReader& config, const Family& family, ModelSpec& model) {
   model.post_norms = family.post_norms;
 }
 
+// Reads the stretching of rotary positions from the object of either name. Kinds without launch
+// flags are left out.
+void ReadRopeScaling(ConfigReader& config, const char* key, ModelSpec& model) {
+  if (!config.Has(key) || !config.config()[key].is_object()) return;
+  config.Object(key, [&](ConfigReader& own) {
+    const auto word = own.Text({"rope_type", "type"});
+    const auto kind = ParseChoice<RopeScalingKind>(word.value_or(""));
+    const double factor = own.Number({"factor"}).value_or(0);
+    if (!kind.has_value() || factor < 1) return;
+    model.rope_scaling = RopeScaling{
+        .kind = *kind,
+        .factor = factor,
+        .original_position_count = own.Integer({"original_max_position_embeddings"}).value_or(0)};
+    if (*kind != RopeScalingKind::kYarn) return;
+    model.rope_scaling->beta_fast = own.Number({"beta_fast"});
+    model.rope_scaling->beta_slow = own.Number({"beta_slow"});
+    model.rope_scaling->mscale = own.Number({"mscale"});
+    model.rope_scaling->mscale_all_dim = own.Number({"mscale_all_dim"});
+  });
+}
+
 void ReadRotary(ConfigReader& config, ModelSpec& model) {
   model.rotary_base = config.Number({"rope_theta", "rotary_emb_base"});
   model.norm_epsilon = config.Number({"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
@@ -201,6 +222,21 @@ void ReadRotary(ConfigReader& config, ModelSpec& model) {
   config.Object("rope_parameters", [&](ConfigReader& own) {
     if (!model.rotary_base.has_value()) model.rotary_base = own.Number({"rope_theta"});
   });
+  for (const char* key : {"rope_scaling", "rope_parameters"}) ReadRopeScaling(config, key, model);
+}
+
+// Reads how the router chooses, for launch flags.
+void ReadRouter(ConfigReader& config, ModelSpec& model) {
+  if (!model.moe.has_value()) return;
+  MoeSpec& moe = *model.moe;
+  const auto score = config.Text({"scoring_func"});
+  if (score.has_value()) moe.router_score = ParseChoice<RouterScore>(*score);
+  const auto factor = config.Number({"routed_scaling_factor"});
+  if (factor.value_or(0) > 0) moe.routed_scaling_factor = factor;
+  // DeepSeek calls its choice without an auxiliary loss so; its scores are sigmoid.
+  const bool has_bias = config.Text({"topk_method"}) == "noaux_tc";
+  if (has_bias && !score.has_value()) moe.router_score = RouterScore::kSigmoid;
+  moe.router_bias = has_bias && moe.router_score == RouterScore::kSigmoid;
 }
 
 // The plain sizes, which every decoder has.
@@ -368,6 +404,7 @@ absl::StatusOr<ImportedModel> Read(const Json& whole, std::string_view name) {
   const Family& family = FamilyOf(model_type);
   ReadSizes(reader, family, out);
   ReadLayers(reader, family, out.model);
+  ReadRouter(reader, out.model);
   if (NeedsFfnSize(out.model)) {
     out.model.ffn_hidden_size = ReadFfnSize(reader, family, out.model);
   }

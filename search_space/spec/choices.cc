@@ -25,6 +25,24 @@ std::span<const ChoiceWord<NormKind>> Choices<NormKind>() {
 }
 
 template <>
+std::span<const ChoiceWord<RouterScore>> Choices<RouterScore>() {
+  static constexpr ChoiceWord<RouterScore> kTable[] = {
+      {RouterScore::kSoftmax, "softmax"},
+      {RouterScore::kSigmoid, "sigmoid"},
+  };
+  return kTable;
+}
+
+template <>
+std::span<const ChoiceWord<RopeScalingKind>> Choices<RopeScalingKind>() {
+  static constexpr ChoiceWord<RopeScalingKind> kTable[] = {
+      {RopeScalingKind::kYarn, "yarn"},
+      {RopeScalingKind::kLlama3, "llama3"},
+  };
+  return kTable;
+}
+
+template <>
 std::span<const ChoiceWord<TokenMixer>> Choices<TokenMixer>() {
   static constexpr ChoiceWord<TokenMixer> kTable[] = {
       {TokenMixer::kAttention, "attention"},

@@ -13,6 +13,11 @@ namespace meshwright {
 
 enum class MlpKind { kGelu, kSwiglu, kGeglu };
 enum class NormKind { kLayernorm, kRmsnorm };
+// The function that makes scores of a router's outputs.
+enum class RouterScore { kSoftmax, kSigmoid };
+// The ways to stretch rotary positions: YaRN (arXiv 2309.00071), and by wavelength as Llama 3.1
+// does.
+enum class RopeScalingKind { kYarn, kLlama3 };
 // The part of a layer that mixes its tokens.
 enum class TokenMixer {
   kAttention,

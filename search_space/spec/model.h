@@ -24,6 +24,10 @@ struct MoeSpec {
   // (node-limited routing, DeepSeek-V3, arXiv 2412.19437, 2.1.2); 0: it chooses among all experts.
   int group_count = 0;
   int groups_per_token = 0;
+  // How the router chooses, which only launch flags repeat. Absent: not stated.
+  std::optional<RouterScore> router_score = {};
+  std::optional<double> routed_scaling_factor = {};  // of the weights of the chosen experts
+  bool router_bias = false;  // a bias of each expert balances the choice (DeepSeek-V3)
   bool operator==(const MoeSpec&) const = default;
 };
 
@@ -40,6 +44,18 @@ struct MlaSpec {
   int index_head_dim = 0;
   int index_token_count = 0;
   bool operator==(const MlaSpec&) const = default;
+};
+
+// The stretching of rotary positions, which launch flags repeat. What is absent is not stated.
+struct RopeScaling {
+  RopeScalingKind kind = RopeScalingKind::kYarn;
+  double factor = 1;
+  int original_position_count = 0;  // positions before stretching; 0: not stated
+  std::optional<double> beta_fast = {};
+  std::optional<double> beta_slow = {};
+  std::optional<double> mscale = {};
+  std::optional<double> mscale_all_dim = {};
+  bool operator==(const RopeScaling&) const = default;
 };
 
 // Linear attention: the layers whose mixer is linear_attention.
@@ -117,6 +133,7 @@ struct ModelSpec {
   int position_count = 0;              // learned position embeddings; 0: none
   std::optional<double> rotary_base = {};  // absent: not stated
   std::optional<double> norm_epsilon = {};
+  std::optional<RopeScaling> rope_scaling = {};  // absent: none, or not stated
   bool operator==(const ModelSpec&) const = default;
 };
 

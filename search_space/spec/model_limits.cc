@@ -50,7 +50,7 @@ double Parameters(const ModelSpec& model, bool active_only) {
   return total;
 }
 
-void CheckRouterGroups(const MoeSpec& moe, LimitChecker& check) {
+void CheckRouter(const MoeSpec& moe, LimitChecker& check) {
   check.Range("moe.group_count", moe.group_count, 0, kMaxSize);
   check.Range("moe.groups_per_token", moe.groups_per_token, moe.group_count > 0 ? 1 : 0,
               std::max(0, moe.group_count));
@@ -58,6 +58,19 @@ void CheckRouterGroups(const MoeSpec& moe, LimitChecker& check) {
     check.Add("moe.group_count",
               fmt::format("{}; must divide expert_count {}", moe.group_count, moe.expert_count));
   }
+  if (moe.routed_scaling_factor.has_value()) {
+    check.Positive("moe.routed_scaling_factor", *moe.routed_scaling_factor);
+  }
+}
+
+void CheckRopeScaling(const RopeScaling& scaling, LimitChecker& check) {
+  check.AtLeast("rope_scaling.factor", scaling.factor, 1);
+  check.Range("rope_scaling.original_position_count", scaling.original_position_count, 0,
+              kMaxVocabulary);
+  check.AtLeast("rope_scaling.beta_fast", scaling.beta_fast.value_or(0), 0);
+  check.AtLeast("rope_scaling.beta_slow", scaling.beta_slow.value_or(0), 0);
+  check.AtLeast("rope_scaling.mscale", scaling.mscale.value_or(0), 0);
+  check.AtLeast("rope_scaling.mscale_all_dim", scaling.mscale_all_dim.value_or(0), 0);
 }
 
 void CheckMoe(const ModelSpec& model, LimitChecker& check) {
@@ -78,7 +91,7 @@ void CheckMoe(const ModelSpec& model, LimitChecker& check) {
                           model.layer_count));
   }
   check.AtLeast("moe.imbalance_ratio", moe.imbalance_ratio, 1);
-  CheckRouterGroups(moe, check);
+  CheckRouter(moe, check);
   if (!model.layers.empty() && moe.first_dense_layer_count > 0) {
     check.Add("moe.first_dense_layer_count",
               fmt::format("{}; must be 0 if layers are listed", moe.first_dense_layer_count));
@@ -197,6 +210,7 @@ std::vector<FieldViolation> Validate(const ModelSpec& model, std::string_view pr
   check.Range("position_count", model.position_count, 0, kMaxVocabulary);
   if (model.rotary_base.has_value()) check.Positive("rotary_base", *model.rotary_base);
   if (model.norm_epsilon.has_value()) check.Positive("norm_epsilon", *model.norm_epsilon);
+  if (model.rope_scaling.has_value()) CheckRopeScaling(*model.rope_scaling, check);
   if (model.linear_attention.has_value()) CheckLinearAttention(*model.linear_attention, check);
   if (model.state_space.has_value()) CheckStateSpace(*model.state_space, check);
   if (!model.layers.empty()) CheckLayers(model, check);

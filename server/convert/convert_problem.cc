@@ -19,9 +19,25 @@ void Fill(const MoeSpec& moe, v1::Moe& wire) {
   wire.set_shared_expert_ffn_hidden_size(moe.shared_expert_ffn_hidden_size);
   wire.set_first_dense_layer_count(moe.first_dense_layer_count);
   wire.set_imbalance_ratio(moe.imbalance_ratio);
-  if (moe.group_count == 0) return;
-  wire.set_group_count(moe.group_count);
-  wire.set_groups_per_token(moe.groups_per_token);
+  if (moe.group_count > 0) {
+    wire.set_group_count(moe.group_count);
+    wire.set_groups_per_token(moe.groups_per_token);
+  }
+  if (moe.router_score) wire.set_router_score(Text(*moe.router_score));
+  if (moe.routed_scaling_factor) wire.set_routed_scaling_factor(*moe.routed_scaling_factor);
+  if (moe.router_bias) wire.set_router_bias(true);
+}
+
+void Fill(const RopeScaling& scaling, v1::RopeScaling& wire) {
+  wire.set_kind(Text(scaling.kind));
+  wire.set_factor(scaling.factor);
+  if (scaling.original_position_count > 0) {
+    wire.set_original_position_count(scaling.original_position_count);
+  }
+  if (scaling.beta_fast) wire.set_beta_fast(*scaling.beta_fast);
+  if (scaling.beta_slow) wire.set_beta_slow(*scaling.beta_slow);
+  if (scaling.mscale) wire.set_mscale(*scaling.mscale);
+  if (scaling.mscale_all_dim) wire.set_mscale_all_dim(*scaling.mscale_all_dim);
 }
 
 void Fill(const MlaSpec& mla, v1::Mla& wire) {
@@ -82,6 +98,7 @@ void FillStructure(const ModelSpec& model, v1::Model& wire) {
   if (model.position_count > 0) wire.set_position_count(model.position_count);
   if (model.rotary_base) wire.set_rotary_base(*model.rotary_base);
   if (model.norm_epsilon) wire.set_norm_epsilon(*model.norm_epsilon);
+  if (model.rope_scaling) Fill(*model.rope_scaling, *wire.mutable_rope_scaling());
 }
 
 void Fill(const NodePoolRequest& pool, v1::NodePool& wire) {

@@ -19,7 +19,20 @@ MoeSpec ReadMoe(const MessageReader& in) {
           .first_dense_layer_count = in.Int("first_dense_layer_count").value_or(0),
           .imbalance_ratio = in.Double("imbalance_ratio").value_or(1.0),
           .group_count = in.Int("group_count").value_or(0),
-          .groups_per_token = in.Int("groups_per_token").value_or(0)};
+          .groups_per_token = in.Int("groups_per_token").value_or(0),
+          .router_score = in.Choice<RouterScore>("router_score"),
+          .routed_scaling_factor = in.Double("routed_scaling_factor"),
+          .router_bias = in.Bool("router_bias").value_or(false)};
+}
+
+RopeScaling ReadRopeScaling(const MessageReader& in) {
+  return {.kind = in.Required("kind", in.Choice<RopeScalingKind>("kind")),
+          .factor = in.Required("factor", in.Double("factor")),
+          .original_position_count = in.Int("original_position_count").value_or(0),
+          .beta_fast = in.Double("beta_fast"),
+          .beta_slow = in.Double("beta_slow"),
+          .mscale = in.Double("mscale"),
+          .mscale_all_dim = in.Double("mscale_all_dim")};
 }
 
 MlaSpec ReadMla(const MessageReader& in) {
@@ -80,6 +93,7 @@ void ReadStructure(const MessageReader& in, ModelSpec& model) {
   model.position_count = in.Int("position_count").value_or(0);
   model.rotary_base = in.Double("rotary_base");
   model.norm_epsilon = in.Double("norm_epsilon");
+  if (const auto scaling = in.Child("rope_scaling")) model.rope_scaling = ReadRopeScaling(*scaling);
 }
 
 // The number of heads and their size have defaults that follow from other fields. If those fields

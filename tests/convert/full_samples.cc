@@ -30,7 +30,10 @@ ModelSpec FullModel() {
                          .first_dense_layer_count = 0,  // the layers below say which are dense
                          .imbalance_ratio = 1.25,
                          .group_count = 4,
-                         .groups_per_token = 2},
+                         .groups_per_token = 2,
+                         .router_score = RouterScore::kSigmoid,
+                         .routed_scaling_factor = 2.5,
+                         .router_bias = true},
           .mla = MlaSpec{.q_lora_rank = 96,
                          .kv_lora_rank = 64,
                          .qk_nope_head_dim = 24,
@@ -70,7 +73,14 @@ ModelSpec FullModel() {
           .post_norms = true,
           .position_count = 2048,
           .rotary_base = 5e5,
-          .norm_epsilon = 1e-6};
+          .norm_epsilon = 1e-6,
+          .rope_scaling = RopeScaling{.kind = RopeScalingKind::kLlama3,
+                                      .factor = 8,
+                                      .original_position_count = 4096,
+                                      .beta_fast = 33,
+                                      .beta_slow = 2,
+                                      .mscale = 0.75,
+                                      .mscale_all_dim = 0.5}};
 }
 
 WorkloadRequest FullWorkload() {

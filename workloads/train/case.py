@@ -20,12 +20,15 @@ MODEL = {
     "linear_attention": (only(None), None), "state_space": (only(None), None), "layers": (only([]), []),
     "qkv_bias": (only(False), False), "qk_norm": (only(False), False),
     "attention_output_gate": (only(False), False), "post_norms": (only(False), False),
-    "position_count": (only(0), 0), "rotary_base": (positive, 10000.0), "norm_epsilon": (positive, 1e-5)}
+    "position_count": (only(0), 0), "rotary_base": (positive, 10000.0), "norm_epsilon": (positive, 1e-5),
+    "rope_scaling": (only(None), None)}
 MOE = {
     "expert_count": (whole(), REQUIRED), "experts_per_token": (whole(), REQUIRED),
     "expert_ffn_hidden_size": (whole(), REQUIRED), "shared_expert_ffn_hidden_size": (whole(0), 0),
     "first_dense_layer_count": (whole(0), 0), "imbalance_ratio": (only(1), 1),
-    "group_count": (only(0), 0), "groups_per_token": (only(0), 0)}
+    "group_count": (only(0), 0), "groups_per_token": (only(0), 0),
+    "router_score": (only("softmax"), "softmax"), "routed_scaling_factor": (only(1), 1),
+    "router_bias": (only(False), False)}
 WORKLOAD = {
     "sequence_length": (whole(2), REQUIRED), "global_batch_size": (whole(), REQUIRED),
     "precision": (word("bf16", "fp32", others=("fp16", "fp8")), "bf16"),

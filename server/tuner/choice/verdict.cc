@@ -42,8 +42,7 @@ std::string OwnTied(const VerdictFact& fact) {
   return fmt::format(
       "Your plan cannot be told apart from the one that would be recommended: that is {} faster by "
       "the model, and is the faster one with a probability of only {}",
-      PercentOf(fact.slower_ratio.value_or(0)),
-      ProbabilityOf(fact.faster_probability.value_or(0)));
+      PercentOf(fact.slower_ratio.value_or(0)), ProbabilityOf(fact.faster_probability.value_or(0)));
 }
 
 std::string KeepsSettings(const VerdictFact& fact) {
@@ -69,8 +68,7 @@ constexpr std::array kTies = {
            "its estimate is better founded"},
     TieRow{ChoiceReason::kPlainer, VerdictCode::kPlainer,
            "it has fewer features that hardly any measured run has confirmed"},
-    TieRow{ChoiceReason::kNearerToOwn, VerdictCode::kNearerToOwn,
-           "it is nearer to your own plan"},
+    TieRow{ChoiceReason::kNearerToOwn, VerdictCode::kNearerToOwn, "it is nearer to your own plan"},
     TieRow{ChoiceReason::kPublished, VerdictCode::kPublishedRecipe,
            "it follows a published recipe of the framework (see the baseline)"},
     TieRow{ChoiceReason::kMoreUsual, VerdictCode::kMoreUsual,

@@ -10,12 +10,12 @@
 
 namespace meshwright {
 
-// Returns the statement for the reason why a plan wins a tie between `tied_count` plans, or an empty
-// list for kCheapest.
+// Returns the statement for the reason why a plan wins a tie between `tied_count` plans, or an
+// empty list for kCheapest.
 std::vector<VerdictFact> TieFacts(ChoiceReason reason, std::optional<int> tied_count);
 
-// Returns the sentences that state the facts, in their order. A fact of a tie continues the sentence
-// before it, and kAmongSettings introduces what follows.
+// Returns the sentences that state the facts, in their order. A fact of a tie continues the
+// sentence before it, and kAmongSettings introduces what follows.
 std::string VerdictText(const std::vector<VerdictFact>& facts, const ChoiceLimits& limits);
 
 }  // namespace meshwright

@@ -253,6 +253,7 @@ void AddMegatronLayoutFlags(const Problem& problem, const ParallelPlan& plan, Fl
 
 void AddMegatronJobFlags(const Problem& problem, FlagList& flags) {
   AddMegatronModelFlags(problem.model, problem.workload, flags);
+  AddMegatronRopeFlags(problem.model, flags);
   AddMegatronSequenceFlags(problem.workload, flags);
   AddMegatronPrecisionFlags(problem.workload, flags);
   AddMegatronOptimizerFlags(problem.workload, flags);

@@ -26,6 +26,7 @@ void AddMegatronRecomputeFlags(const Problem& problem, const ParallelPlan& plan,
 void AddMegatronFullRecomputeFlags(const Problem& problem, const ParallelPlan& plan,
                                    FlagList& flags);
 void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, FlagList& flags);
+void AddMegatronRopeFlags(const ModelSpec& model, FlagList& flags);
 void AddMegatronSequenceFlags(const Workload& workload, FlagList& flags);
 void AddMegatronPrecisionFlags(const Workload& workload, FlagList& flags);
 void AddMegatronOptimizerFlags(const Workload& workload, FlagList& flags);
@@ -44,6 +45,10 @@ void RefuseOtherThanGpt(const ModelSpec& model, std::string_view framework, Flag
 // Returns the flags that a run of Megatron-LM needs beside those of the plan, among them those of
 // the model for which a ModelSpec has no fact.
 std::vector<std::string> MegatronLeftOut(const ModelSpec& model);
+
+// Returns the facts of a model that versions without Megatron-Core's flags for them leave out, with
+// their values; empty if it states none.
+std::string StatedFacts(const ModelSpec& model);
 
 // Returns the layers of each pipeline stage: the plan's or else the profile's split.
 std::vector<int> StageLayers(const Problem& problem, const ParallelPlan& plan);

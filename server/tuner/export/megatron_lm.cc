@@ -257,6 +257,9 @@ LaunchConfig ExportMegatronLm(const Problem& problem, const ParallelPlan& plan,
                              plan.context_parallel, problem.workload.sequence_length, parts));
   }
   std::vector<std::string> left_out = MegatronLeftOut(problem.model);
+  if (std::string facts = StatedFacts(problem.model); !facts.empty()) {
+    left_out.push_back(std::move(facts));
+  }
   left_out.push_back(
       fmt::format("the vocabulary of {}, which is the tokenizer's: --vocab-file, "
                   "--merge-file",

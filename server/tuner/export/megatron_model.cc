@@ -124,6 +124,29 @@ void AddExpertLayers(const ModelSpec& model, FlagList& flags) {
   flags.Add("--moe-layer-freq", fmt::format("'({})'", fmt::join(parts, "+")));
 }
 
+// Adds how the router chooses, as far as the model states it. Without these flags Megatron-Core
+// takes the experts with the largest scores of a softmax.
+void AddRouter(const MoeSpec& moe, FlagList& flags) {
+  if (moe.router_score.has_value()) {
+    flags.Add("--moe-router-score-function", Word(*moe.router_score));
+  }
+  if (moe.group_count > 0) {
+    flags.Add("--moe-router-num-groups", moe.group_count);
+    flags.Add("--moe-router-group-topk", moe.groups_per_token);
+  }
+  if (moe.routed_scaling_factor.has_value()) {
+    flags.Add("--moe-router-topk-scaling-factor", *moe.routed_scaling_factor);
+  }
+  if (!moe.router_bias) return;
+  flags.Add("--moe-router-enable-expert-bias");
+  if (moe.router_score != RouterScore::kSigmoid) {
+    flags.Refuse("model.moe.router_bias",
+                 fmt::format("true with {}; must be with sigmoid in Megatron-Core",
+                             moe.router_score.has_value() ? Word(*moe.router_score)
+                                                          : "no stated router_score"));
+  }
+}
+
 void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flags) {
   if (!model.moe.has_value()) return;
   const MoeSpec& moe = *model.moe;
@@ -133,6 +156,7 @@ void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flag
   if (moe.shared_expert_ffn_hidden_size > 0) {
     flags.Add("--moe-shared-expert-intermediate-size", moe.shared_expert_ffn_hidden_size);
   }
+  AddRouter(moe, flags);
   AddExpertLayers(model, flags);
   if (!workload.grouped_gemm) return;
   if (workload.precision == Precision::kBf16 || workload.precision == Precision::kFp8) {
@@ -142,6 +166,43 @@ void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flag
                  fmt::format("true with {}; Megatron-Core's grouped GEMM needs bf16 parameters",
                              Word(workload.precision)));
   }
+}
+
+// Returns the facts of the scaling of rotary positions that no flag says.
+std::string RopeLeftOut(const ModelSpec& model) {
+  const RopeScaling& scaling = *model.rope_scaling;
+  std::vector<std::string> facts;
+  const bool has_flags = model.mla.has_value() == (scaling.kind == RopeScalingKind::kYarn);
+  if (!has_flags) {
+    facts.push_back(fmt::format("{} rope scaling by {}", Word(scaling.kind), scaling.factor));
+  }
+  if (scaling.original_position_count > 0) {
+    facts.push_back(
+        fmt::format("original_max_position_embeddings = {}", scaling.original_position_count));
+  }
+  if (scaling.beta_fast.has_value()) {
+    facts.push_back(fmt::format("beta_fast = {}", *scaling.beta_fast));
+  }
+  if (scaling.beta_slow.has_value()) {
+    facts.push_back(fmt::format("beta_slow = {}", *scaling.beta_slow));
+  }
+  if (facts.empty()) facts.emplace_back("original_max_position_embeddings");
+  return fmt::format("of the model, without a flag: {}", fmt::join(facts, ", "));
+}
+
+// Returns the flags of the router that the model does not state.
+std::string RouterLeftOut(const MoeSpec& moe) {
+  std::string flags = "of the router: --moe-router-load-balancing-type, --moe-aux-loss-coeff";
+  const bool is_known = moe.router_score.has_value();
+  if (!is_known) flags += ", --moe-router-score-function";
+  if (!is_known && moe.group_count == 0) {
+    flags += ", --moe-router-num-groups, --moe-router-group-topk";
+  }
+  if (!moe.routed_scaling_factor.has_value()) flags += ", --moe-router-topk-scaling-factor";
+  if (!is_known) flags += ", --moe-router-enable-expert-bias";
+  if (!is_known || moe.router_bias) flags += ", --moe-router-bias-update-rate";
+  if (moe.router_score == RouterScore::kSoftmax) flags += ", --moe-router-pre-softmax";
+  return flags;
 }
 
 }  // namespace
@@ -172,6 +233,20 @@ void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, Fla
   }
 }
 
+void AddMegatronRopeFlags(const ModelSpec& model, FlagList& flags) {
+  if (!model.rope_scaling.has_value()) return;
+  const RopeScaling& scaling = *model.rope_scaling;
+  if (model.mla.has_value() && scaling.kind == RopeScalingKind::kYarn) {
+    flags.Add("--rope-type", "yarn");
+    flags.Add("--rotary-scaling-factor", scaling.factor);
+    if (scaling.mscale.has_value()) flags.Add("--mscale", *scaling.mscale);
+    if (scaling.mscale_all_dim.has_value()) flags.Add("--mscale-all-dim", *scaling.mscale_all_dim);
+  } else if (!model.mla.has_value() && scaling.kind == RopeScalingKind::kLlama3) {
+    flags.Add("--use-rope-scaling");
+    flags.Add("--rope-scaling-factor", scaling.factor);
+  }
+}
+
 void AddMegatronSequenceFlags(const Workload& workload, FlagList& flags) {
   flags.Add("--seq-length", workload.sequence_length);
   flags.Add("--max-position-embeddings", workload.sequence_length);
@@ -189,6 +264,29 @@ void RefuseOtherThanGpt(const ModelSpec& model, std::string_view framework, Flag
   }
 }
 
+std::string StatedFacts(const ModelSpec& model) {
+  std::vector<std::string> facts;
+  if (model.moe.has_value()) {
+    const MoeSpec& moe = *model.moe;
+    if (moe.router_score.has_value()) {
+      facts.push_back(fmt::format("router_score = {}", Word(*moe.router_score)));
+    }
+    if (moe.group_count > 0) {
+      facts.push_back(fmt::format("group_count = {}, groups_per_token = {}", moe.group_count,
+                                  moe.groups_per_token));
+    }
+    if (moe.routed_scaling_factor.has_value()) {
+      facts.push_back(fmt::format("routed_scaling_factor = {}", *moe.routed_scaling_factor));
+    }
+    if (moe.router_bias) facts.emplace_back("router_bias = true");
+  }
+  if (model.rope_scaling.has_value()) {
+    facts.push_back(fmt::format("rope_scaling = {} by {}", Word(model.rope_scaling->kind),
+                                model.rope_scaling->factor));
+  }
+  return facts.empty() ? "" : fmt::format("of the model: {}", fmt::join(facts, ", "));
+}
+
 std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
   std::vector<std::string> left_out = {
       "data and tokenizer: --data-path, --tokenizer-type, --tokenizer-model",
@@ -197,27 +295,30 @@ std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
       "checkpoints: --save, --load, --save-interval",
       model.norm_epsilon.has_value() ? "of the model: --init-method-std"
                                      : "of the model: --norm-epsilon, --init-method-std"};
+  const bool has_scaling = model.rope_scaling.has_value();
+  if (has_scaling) left_out.push_back(RopeLeftOut(model));
   if (model.rotary_base.has_value()) {
-    left_out.emplace_back("of the model: --use-rope-scaling if it has one");
+    if (!has_scaling && !model.mla.has_value()) {
+      left_out.emplace_back("of the model: --use-rope-scaling if it has one");
+    }
   } else if (model.norm == NormKind::kLayernorm) {
     left_out.emplace_back("of the model: --position-embedding-type, and --rotary-base with rope");
   } else {
-    left_out.emplace_back("of the model: --rotary-base, and --use-rope-scaling if it has one");
+    left_out.emplace_back(
+        has_scaling ? "of the model: --rotary-base"
+                    : "of the model: --rotary-base, and --use-rope-scaling if it has one");
   }
   if (model.mla.has_value()) {
-    left_out.emplace_back(
-        "of the model: --qk-layernorm, --rope-type, --rotary-scaling-factor, --mscale, "
-        "--mscale-all-dim");
+    left_out.emplace_back(has_scaling ? "of the model: --qk-layernorm (norms of the latents)"
+                                      : "of the model: --qk-layernorm, --rope-type, "
+                                        "--rotary-scaling-factor, --mscale, --mscale-all-dim");
   } else if (!model.qkv_bias && !model.qk_norm) {
     left_out.emplace_back(
         "of the model, if it has them: --add-qkv-bias (biases of queries, keys and values), "
         "--qk-layernorm (norms of queries and keys)");
   }
   if (model.moe.has_value()) {
-    left_out.emplace_back(
-        "of the router: --moe-router-score-function, --moe-router-load-balancing-type, "
-        "--moe-aux-loss-coeff, --moe-router-topk-scaling-factor, --moe-router-num-groups, "
-        "--moe-router-group-topk, --moe-router-enable-expert-bias, --moe-router-bias-update-rate");
+    left_out.push_back(RouterLeftOut(*model.moe));
     left_out.emplace_back(
         "of the experts: --moe-expert-capacity-factor (no token is dropped without it)");
   }

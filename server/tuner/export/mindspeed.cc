@@ -252,6 +252,9 @@ LaunchConfig ExportMindSpeed(const Problem& problem, const ParallelPlan& plan, R
   AddMegatronSequenceFlags(problem.workload, flags);
   AddKernels(problem, flags);
   std::vector<std::string> left_out = MegatronLeftOut(problem.model);
+  if (std::string facts = StatedFacts(problem.model); !facts.empty()) {
+    left_out.push_back(std::move(facts));
+  }
   left_out.front() = "data and tokenizer: --data-path, --tokenizer-type, --tokenizer-name-or-path";
   if (problem.model.moe.has_value()) {
     left_out.emplace_back("of the model: --spec, for one whose layers are not those of Megatron");

@@ -24,6 +24,8 @@ constexpr std::pair<std::string_view, NormKind> kNormWords[] = {{"LayerNorm", No
                                                                 {"layernorm", NormKind::kLayernorm},
                                                                 {"RMSNorm", NormKind::kRmsnorm},
                                                                 {"rmsnorm", NormKind::kRmsnorm}};
+constexpr std::pair<std::string_view, RouterScore> kScoreWords[] = {
+    {"softmax", RouterScore::kSoftmax}, {"sigmoid", RouterScore::kSigmoid}};
 constexpr std::pair<std::string_view, MlpKind> kGluWords[] = {{"swiglu", MlpKind::kSwiglu},
                                                               {"geglu", MlpKind::kGeglu}};
 
@@ -151,6 +153,23 @@ void ReadDenseLayers(SettingReader& settings, ModelSpec& model) {
                   *pattern + "; must be a whole number or a list such as ([0]*3+[1]*58)");
 }
 
+// Reads the stretching of rotary positions. --rope-type alone stretches nothing.
+void ReadRopeScaling(SettingReader& settings, ModelSpec& model) {
+  constexpr std::string_view kYarnFactor = "rotary-scaling-factor";
+  constexpr std::string_view kLlamaFactor = "rope-scaling-factor";
+  if (model.mla.has_value() && settings.IsSet(kYarnFactor)) {
+    const bool is_plain = settings.Text("rope-type") == "rope";
+    const RopeScaling scaling = {.factor = settings.Number(kYarnFactor).value_or(1),
+                                 .mscale = settings.Number("mscale"),
+                                 .mscale_all_dim = settings.Number("mscale-all-dim")};
+    if (!is_plain) model.rope_scaling = scaling;
+  } else if (settings.Switch("use-rope-scaling")) {
+    constexpr double kUsual = 8;  // of Llama 3.1
+    model.rope_scaling = RopeScaling{.kind = RopeScalingKind::kLlama3,
+                                     .factor = settings.Number(kLlamaFactor).value_or(kUsual)};
+  }
+}
+
 // Reads what Megatron's flags say about the model beside its sizes.
 void ReadStated(SettingReader& settings, ModelSpec& model) {
   const bool has_qk_norm = settings.Switch("qk-layernorm");
@@ -161,6 +180,15 @@ void ReadStated(SettingReader& settings, ModelSpec& model) {
   const auto epsilon = settings.Number("norm-epsilon");
   const auto old_epsilon = settings.Number("layernorm-epsilon");
   model.norm_epsilon = epsilon.has_value() ? epsilon : old_epsilon;
+  ReadRopeScaling(settings, model);
+}
+
+void ReadRouter(SettingReader& settings, MoeSpec& moe) {
+  moe.router_score = settings.Choice<RouterScore>("moe-router-score-function", kScoreWords);
+  moe.group_count = settings.Int("moe-router-num-groups").value_or(0);
+  moe.groups_per_token = settings.Int("moe-router-group-topk").value_or(0);
+  moe.routed_scaling_factor = settings.Number("moe-router-topk-scaling-factor");
+  moe.router_bias = settings.Switch("moe-router-enable-expert-bias");
 }
 
 void ReadExperts(SettingReader& settings, ModelSpec& model) {
@@ -182,6 +210,7 @@ void ReadExperts(SettingReader& settings, ModelSpec& model) {
   if (const auto of_all = settings.Int("moe-shared-expert-intermediate-size")) {
     moe.shared_expert_ffn_hidden_size = *of_all;
   }
+  ReadRouter(settings, moe);
   model.moe = moe;
   ReadDenseLayers(settings, model);
   const bool has_dense = model.moe->first_dense_layer_count > 0 || !model.layers.empty();

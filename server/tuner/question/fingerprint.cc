@@ -91,16 +91,17 @@ void AddStructure(const ModelSpec& model, Text& text) {
 void AddModel(const ModelSpec& model, Text& text) {
   const auto& [name, layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied,
                moe, mla, window, mtp, linear, space, runs, qkv_bias, qk_norm, gate, post_norms,
-               positions, rotary_base, norm_epsilon] = model;
-  // AddStructure adds those from `linear` on. Neither the base of the rotary embedding nor the
-  // epsilon of the norms changes a step.
+               positions, rotary_base, norm_epsilon, rope_scaling] = model;
+  // AddStructure adds those from `linear` on. Neither the rotary embedding nor the epsilon of the
+  // norms changes a step.
   static_cast<void>(std::tie(name, linear, space, runs, qkv_bias, qk_norm, gate, post_norms,
-                             positions, rotary_base, norm_epsilon));
+                             positions, rotary_base, norm_epsilon, rope_scaling));
   text.Add(layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied, window, mtp,
            moe.has_value(), mla.has_value());
   if (moe.has_value()) {
-    const auto& [experts, chosen, expert_ffn, shared_ffn, dense, imbalance, groups, chosen_groups] =
-        *moe;
+    const auto& [experts, chosen, expert_ffn, shared_ffn, dense, imbalance, groups, chosen_groups,
+                 score, scaling, bias] = *moe;
+    static_cast<void>(std::tie(score, scaling, bias));  // do not change the time of a step
     text.Add(experts, chosen, expert_ffn, shared_ffn, dense, imbalance);
     if (groups > 0) text.Add(groups, chosen_groups);
   }

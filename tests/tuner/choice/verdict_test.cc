@@ -19,37 +19,38 @@ using testing::IsEmpty;
 constexpr ChoiceLimits kUsual;
 
 TEST(VerdictTest, AWonTieContinuesItsSentence) {
-  EXPECT_EQ(VerdictText({{.code = VerdictCode::kOptimumMayNotFit, .fit_probability = 0.42},
-                         {.code = VerdictCode::kSlower, .slower_ratio = 0.031, .fit_probability = 1},
-                         {.code = VerdictCode::kPlainer, .tied_count = 7}},
-                        kUsual),
-            "The fastest plan by the model fits with a probability of only 42 %. This one is 3.1 % "
-            "slower and fits with a probability of over 99 %; among 7 plans that cannot be told "
-            "apart, it has fewer features that hardly any measured run has confirmed.");
+  EXPECT_EQ(
+      VerdictText({{.code = VerdictCode::kOptimumMayNotFit, .fit_probability = 0.42},
+                   {.code = VerdictCode::kSlower, .slower_ratio = 0.031, .fit_probability = 1},
+                   {.code = VerdictCode::kPlainer, .tied_count = 7}},
+                  kUsual),
+      "The fastest plan by the model fits with a probability of only 42 %. This one is 3.1 % "
+      "slower and fits with a probability of over 99 %; among 7 plans that cannot be told "
+      "apart, it has fewer features that hardly any measured run has confirmed.");
 }
 
 TEST(VerdictTest, OpenSettingsAreNamedFirstAndLast) {
-  EXPECT_EQ(VerdictText({{.code = VerdictCode::kAmongSettings, .settings = "bf16"},
-                         {.code = VerdictCode::kModelOptimum, .fit_probability = 0.97},
-                         {.code = VerdictCode::kKeepsFrameworkSettings,
-                          .settings = "fp8",
-                          .slower_ratio = 0.25}},
-                        kUsual),
-            "Among plans with bf16: It is the fastest plan by the model, and fits with a probability "
-            "of 97 %. With fp8 a step takes 20.0 % less by the model, which cannot be told apart; "
-            "plan 1 keeps more of the framework's own settings.");
+  EXPECT_EQ(
+      VerdictText(
+          {{.code = VerdictCode::kAmongSettings, .settings = "bf16"},
+           {.code = VerdictCode::kModelOptimum, .fit_probability = 0.97},
+           {.code = VerdictCode::kKeepsFrameworkSettings, .settings = "fp8", .slower_ratio = 0.25}},
+          kUsual),
+      "Among plans with bf16: It is the fastest plan by the model, and fits with a probability "
+      "of 97 %. With fp8 a step takes 20.0 % less by the model, which cannot be told apart; "
+      "plan 1 keeps more of the framework's own settings.");
 }
 
 TEST(VerdictTest, FeaturesAndOwnPlan) {
-  EXPECT_EQ(VerdictText({{.code = VerdictCode::kSafestUnconfirmed, .features = {"a", "b"}},
-                         {.code = VerdictCode::kOwnTied,
-                          .slower_ratio = 0.02,
-                          .faster_probability = 0.61}},
-                        kUsual),
-            "The fastest plan that is safe in memory uses a and b, which hardly any measured run has "
-            "confirmed in such a job. Your plan cannot be told apart from the one that would be "
-            "recommended: that is 2.0 % faster by the model, and is the faster one with a "
-            "probability of only 61 %.");
+  EXPECT_EQ(
+      VerdictText(
+          {{.code = VerdictCode::kSafestUnconfirmed, .features = {"a", "b"}},
+           {.code = VerdictCode::kOwnTied, .slower_ratio = 0.02, .faster_probability = 0.61}},
+          kUsual),
+      "The fastest plan that is safe in memory uses a and b, which hardly any measured run has "
+      "confirmed in such a job. Your plan cannot be told apart from the one that would be "
+      "recommended: that is 2.0 % faster by the model, and is the faster one with a "
+      "probability of only 61 %.");
 }
 
 TEST(VerdictTest, TheCheapestWinsNoTie) {
