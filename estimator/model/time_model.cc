@@ -1,7 +1,6 @@
 #include "estimator/model/time_model.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -211,9 +210,9 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanT
   StageTimes times;
   times.slowest.stage = &stages.runs().front().stage;
   std::vector<TimedStage> timed;  // each stage, if a device has two
-  const StageDevices* devices = nullptr;
-  const PricedUnit* unit = nullptr;
-  std::optional<TailModel> tails;
+  const StageDevices* devices = times.slowest.stage->devices;
+  const PricedUnit* unit = &caches.units.TimesOf(*devices);
+  std::optional<TailModel> tails(std::in_place, *devices, state_bytes_, problem_);
   const Seconds tied = TiedGradientsTime(stages, state_bytes_.reduced_gradient, problem_);
   for (const StageRun& run : stages.runs()) {
     const Stage& stage = run.stage;
@@ -222,7 +221,6 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanT
       unit = &caches.units.TimesOf(*devices);
       tails.emplace(*devices, state_bytes_, problem_);
     }
-    assert(unit != nullptr);  // every stage has devices
     const StageTime time = TimeOf(stage, unit->sums, shape.stages > 1);
     times.Add(run, time, plan);
     StepTail tail = tails->Of(stage, time, shape);

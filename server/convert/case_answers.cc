@@ -16,15 +16,32 @@
 namespace meshwright {
 namespace {
 
-// Returns the rank of each answer in its group; absent without a group or an estimate.
-std::vector<std::optional<int>> RanksOf(std::span<const CaseAnswer> answers) {
+// The place of a case among those of its group.
+struct GroupPlace {
+  std::optional<int> rank = {};  // absent without a group or an estimate
+  std::string warning = {};      // "" if all cases of the group do the same work
+};
+
+// Returns a warning if some of these answers are about different work, else "".
+std::string MixedJobs(std::span<const CaseAnswer> answers, std::span<const std::size_t> members) {
+  const CaseAnswer& first = answers[members.front()];
+  for (const std::size_t i : members) {
+    if (answers[i].job == first.job) continue;
+    return fmt::format(
+        "the cases of group {} do different work ({}; {}), so their ranks say little", first.group,
+        first.job, answers[i].job);
+  }
+  return "";
+}
+
+std::vector<GroupPlace> PlacesOf(std::span<const CaseAnswer> answers) {
   std::map<std::string_view, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i].group.empty() && answers[i].estimate.ok()) {
       groups[answers[i].group].push_back(i);
     }
   }
-  std::vector<std::optional<int>> ranks(answers.size());
+  std::vector<GroupPlace> places(answers.size());
   for (const auto& [name, members] : groups) {
     std::vector<Alternative> alternatives;
     for (const std::size_t i : members) {
@@ -32,12 +49,13 @@ std::vector<std::optional<int>> RanksOf(std::span<const CaseAnswer> answers) {
       alternatives.push_back(
           {answers[i].plan, own.estimate, own.uncertainty, answers[i].sequence_length});
     }
+    const std::string warning = MixedJobs(answers, members);
     int rank = 0;
     for (const std::size_t chosen : RankChoices(alternatives, {}).order) {
-      ranks[members[chosen]] = ++rank;
+      places[members[chosen]] = {.rank = ++rank, .warning = warning};
     }
   }
-  return ranks;
+  return places;
 }
 
 // Finds the cases of pairs by their ids.
@@ -85,7 +103,7 @@ class CasesById {
 }  // namespace
 
 std::vector<v1::EvaluateAnswer> CaseAnswersToWire(std::span<const CaseAnswer> answers) {
-  const std::vector<std::optional<int>> ranks = RanksOf(answers);
+  const std::vector<GroupPlace> places = PlacesOf(answers);
   std::vector<v1::EvaluateAnswer> wire(answers.size());
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const CaseAnswer& answer = answers[i];
@@ -98,7 +116,8 @@ std::vector<v1::EvaluateAnswer> CaseAnswersToWire(std::span<const CaseAnswer> an
     v1::Estimate& estimate = *wire[i].mutable_estimate();
     estimate = ToWire(*answer.estimate);
     if (answer.id.has_value()) estimate.set_id(*answer.id);
-    if (ranks[i].has_value()) estimate.set_choice_rank(*ranks[i]);
+    if (places[i].rank.has_value()) estimate.set_choice_rank(*places[i].rank);
+    if (!places[i].warning.empty()) estimate.add_warnings(places[i].warning);
   }
   return wire;
 }

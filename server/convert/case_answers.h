@@ -24,6 +24,7 @@ struct CaseAnswer {
   std::string group = {};   // empty: none
   ParallelPlan plan = {};   // if there is an estimate
   int sequence_length = 0;  // of the case
+  std::string job = {};     // the work of a step and its devices, in words
   absl::StatusOr<CalibratedEstimate> estimate = CalibratedEstimate();
 };
 
@@ -35,7 +36,8 @@ absl::StatusOr<std::vector<CaseAnswer>> EvaluateCases(const v1::EvaluatePlansReq
                                                       const std::stop_token& cancel,
                                                       const OpenPlanModel& open);
 
-// Returns the answers as messages, with the ranks of those that belong to a group.
+// Returns the answers as messages, with the ranks of those that belong to a group, and a warning if
+// the cases of a group do different work.
 std::vector<v1::EvaluateAnswer> CaseAnswersToWire(std::span<const CaseAnswer> answers);
 
 // Compares pairs of the answers. A pair that names no case, or one without an estimate, gets an

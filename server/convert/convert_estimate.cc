@@ -1,11 +1,16 @@
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
+#include "search_space/spec/model.h"
 #include "server/convert/case_answers.h"
 #include "server/convert/convert.h"
 #include "server/convert/fill_wire.h"
@@ -16,6 +21,7 @@
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
@@ -36,6 +42,13 @@ void FillBreakdowns(const Estimate& estimate, v1::Estimate& wire) {
   for (const StageMemory& stage : estimate.stage_memory) {
     wire.add_peak_memory_bytes_by_stage(stage.peak.count);
   }
+}
+
+// Tells jobs apart whose step times cannot be compared.
+std::string JobWords(const Problem& problem) {
+  return fmt::format("{} parameters, {} sequences of {} tokens on {} devices",
+                     ParameterCount(problem.model, false), problem.workload.global_batch_size,
+                     problem.workload.sequence_length, DeviceCount(problem.cluster));
 }
 
 v1::EvaluatePlansResponse ResponseOf(const std::vector<CaseAnswer>& answers,
@@ -132,6 +145,7 @@ absl::StatusOr<std::vector<CaseAnswer>> EvaluateCases(const v1::EvaluatePlansReq
     ASSIGN_OR_RETURN(const ResolvedCase asked, FromWire(wire, resolver));
     out.plan = asked.plan.plan;
     out.sequence_length = asked.problem->workload.sequence_length;
+    out.job = JobWords(*asked.problem);
     ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(asked, *calibrator));
     RETURN_IF_ERROR(model.Apply(asked, evaluated.estimate));
     return evaluated;

@@ -80,6 +80,25 @@ TEST(AnswerCasesTest, RanksTheCasesOfAGroup) {
   EXPECT_FALSE(response.answers(4).estimate().has_choice_rank());
 }
 
+// Step times of different work cannot be compared.
+TEST(AnswerCasesTest, AGroupOfDifferentWorkIsWarnedOf) {
+  v1::EvaluatePlansRequest request;
+  AddCase("a", 1, "g", request);
+  AddCase("b", 2, "g", request);
+  AddCase("c", 2, "h", request);
+  request.mutable_cases(1)->mutable_workload()->set_global_batch_size(128);
+  const v1::EvaluatePlansResponse response = AnswerCases(request, Known()).value();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(response.answers(i).estimate().warnings(),
+                testing::Contains(testing::AllOf(
+                    testing::HasSubstr("the cases of group g do different work"),
+                    testing::HasSubstr("64 sequences of 1024 tokens on 8 devices"),
+                    testing::HasSubstr("128 sequences of 1024 tokens on 8 devices"))));
+  }
+  EXPECT_THAT(response.answers(2).estimate().warnings(),
+              testing::Each(testing::Not(testing::HasSubstr("different work"))));
+}
+
 TEST(AnswerCasesTest, ComparesPairs) {
   v1::EvaluatePlansRequest request;
   AddCase("slow", 8, "", request);

@@ -166,16 +166,17 @@ class Table {
     return {{.code = VerdictCode::kOptimumUnconfirmed, .features = std::move(features)}};
   }
 
-  // Returns true if neither of two plans is known to be faster, and both are sure to fit or
-  // neither.
+  // Returns true if neither of two plans is known to be faster, both are sure to fit or neither,
+  // and they use the same features that hardly any measured run has confirmed.
   [[nodiscard]] bool IsLike(std::size_t a, std::size_t b) const {
     const auto is_safe = [&](std::size_t i) {
       return candidates_[i].estimate.fit_probability >= limits_.min_fit_probability;
     };
     const double faster = FasterProbability(candidates_[a].estimate.step_time, uncertainties_[a],
                                             candidates_[b].estimate.step_time, uncertainties_[b]);
-    return is_safe(a) == is_safe(b) && faster < limits_.tie_probability &&
-           1 - faster < limits_.tie_probability;
+    return is_safe(a) == is_safe(b) &&
+           FeaturesOf(candidates_[a].plan) == FeaturesOf(candidates_[b].plan) &&
+           faster < limits_.tie_probability && 1 - faster < limits_.tie_probability;
   }
 
   [[nodiscard]] std::vector<RankedPlan> Lines(const std::vector<PlanKind>& kinds) const {

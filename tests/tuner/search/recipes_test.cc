@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "estimator/legality/legality.h"
@@ -45,7 +46,7 @@ TEST(RecipeTest, IsOfTheFrameworkAndTheSize) {
   // A fourth of the recipe's devices, another framework, experts instead of a dense model.
   EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Llama2_70b(), 2, "megatron-core"))), "none");
   EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Llama2_70b(), 16, "deepspeed"))), "none");
-  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Mixtral_8x7b(), 16, "megatron-core"))), "none");
+  EXPECT_EQ(NameOf(NearestRecipe(ProblemOf(Mixtral_8x7b(), 64, "megatron-core"))), "none");
 }
 
 // tp4 pp4 vp5 on 128 devices, with context parallelism of 2 at the recipe's own length only.
@@ -75,6 +76,30 @@ TEST(RecipeTest, CountsTheEndsWhereTheRecipeDoes) {
   EXPECT_TRUE(CheckPlan(*plan, problem, "plan").empty());
   EXPECT_TRUE(BrokenRules(ToEstimatorProblem(problem), *plan).empty());
   EXPECT_TRUE(CautionsAbout(ToEstimatorProblem(problem), *plan).empty());
+}
+
+// A published recipe runs: its experts divide the devices, and its stages the layers.
+TEST(RecipeTest, RecipesOfExpertsAreLegal) {
+  ModelSpec qwen3_235b = Mixtral_8x7b();
+  qwen3_235b.layer_count = 94;
+  qwen3_235b.head_dim = 128;
+  qwen3_235b.attention_head_count = 64;
+  qwen3_235b.kv_head_count = 4;
+  qwen3_235b.vocab_size = 151936;
+  qwen3_235b.moe =
+      MoeSpec{.expert_count = 128, .experts_per_token = 8, .expert_ffn_hidden_size = 1536};
+  const std::vector<std::pair<Problem, std::string>> cases = {
+      {ProblemOf(Mixtral_8x7b(), 8, "megatron-core"), "Mixtral 8x7B"},
+      {ProblemOf(qwen3_235b, 32, "megatron-core"), "Qwen3 235B-A22B"},
+      {ProblemOf(DeepseekV3(), 64, "megatron-core"), "DeepSeek-V3"}};
+  for (const auto& [problem, name] : cases) {
+    const Recipe* const recipe = NearestRecipe(problem);
+    EXPECT_EQ(NameOf(recipe), name);
+    const auto plan = PlanOf(*recipe, problem);
+    ASSERT_TRUE(plan.has_value()) << name;
+    EXPECT_TRUE(CheckPlan(*plan, problem, "plan").empty()) << name;
+    EXPECT_TRUE(BrokenRules(ToEstimatorProblem(problem), *plan).empty()) << name;
+  }
 }
 
 // The answer says where its baseline comes from.
