@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
+#include "search_space/base/listed_fields.h"
 
 namespace meshwright {
 namespace {
@@ -36,14 +37,14 @@ std::optional<std::string> TakeText(std::string_view& payload) {
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   std::string message;
   std::string payload;
-  for (const FieldViolation& v : violations) {
+  for (const FieldViolation& v : FirstFields(violations, kMaxListedFields)) {
     if (!message.empty()) message += "; ";
     message += v.field.empty() ? v.description : v.field + " = " + v.description;
     AppendText(v.field, payload);
     AppendText(v.description, payload);
   }
-  if (violations.size() > 1) {
-    message = std::to_string(violations.size()) + " invalid fields: " + message;
+  if (const std::size_t count = CountFields(violations); count > 1) {
+    message = std::to_string(count) + " invalid fields: " + message;
   }
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kViolationsUrl, absl::Cord(payload));

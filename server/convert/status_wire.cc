@@ -8,6 +8,8 @@
 #include "absl/strings/cord.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "search_space/base/clean_text.h"
+#include "search_space/base/listed_fields.h"
 #include "search_space/base/status.h"
 #include "server/tuner/question/study_answer.h"
 
@@ -20,10 +22,17 @@ constexpr char kResourceNameUrl[] = "meshwright/resource_name";
 constexpr char kStudyIdUrl[] = "meshwright/study_id";
 constexpr char kStudyIdKey[] = "study_id";
 
-// A client accepts by default only 8 KiB of trailing metadata (GRPC_ARG_MAX_METADATA_SIZE), and a
-// list of bad fields is sent in both the message and the details. A long message is therefore cut
-// to the number of its mistakes; our own client rebuilds the message from the details.
-constexpr std::size_t kLongestMessage = 1500;
+// A client accepts by default only 8 KiB of trailing metadata (GRPC_ARG_MAX_METADATA_SIZE) and gets
+// another error in place of a longer one. The message is in the metadata twice: as a header, in
+// which each byte outside of ASCII takes three, and in the details, which take four bytes in base
+// 64 for three. So the message and the parts of the details have the limits below, which leave 1
+// KiB to everything else. A message that only lists bad fields is cut to their number; our own
+// client rebuilds it from the details.
+constexpr std::size_t kMaxHeaderBytes = 1500;  // of a message as a header
+constexpr std::size_t kMaxDetailBytes = 2200;  // of the bad fields, or of what would fit
+constexpr std::size_t kMaxPathBytes = 200;     // of the path of a bad field, or of a name
+constexpr std::size_t kMaxMistakeBytes = 600;  // of what is wrong with a field
+constexpr std::string_view kCut = "...";
 
 std::optional<std::string> Payload(const absl::Status& status, const char* url) {
   const auto payload = status.GetPayload(url);
@@ -34,6 +43,41 @@ std::optional<std::string> Payload(const absl::Status& status, const char* url) 
 absl::Status WithPayload(absl::Status status, const char* url, const std::string& text) {
   status.SetPayload(url, absl::Cord(text));
   return status;
+}
+
+// Returns a text of at most `longest` bytes.
+std::string Shortened(const std::string& text, std::size_t longest) {
+  if (text.size() <= longest) return text;
+  const TextForm form = {.longest_bytes = longest - kCut.size(), .keeps_lines = true};
+  return CleanText(text, form).append(kCut);
+}
+
+// Returns how many bytes a message takes as a header (percent-encoded).
+std::size_t HeaderBytes(const std::string& message) {
+  std::size_t size = 0;
+  for (const char c : message) size += c < ' ' || c > '~' || c == '%' ? 3 : 1;
+  return size;
+}
+
+std::string ShortMessage(const std::string& message) {
+  if (HeaderBytes(message) <= kMaxHeaderBytes) return message;
+  std::string shorter = Shortened(message, kMaxHeaderBytes);
+  return HeaderBytes(shorter) <= kMaxHeaderBytes ? shorter
+                                                 : Shortened(message, kMaxHeaderBytes / 3);
+}
+
+// Returns the violations that the details have room for, and a count of the others.
+std::vector<FieldViolation> ShortList(const absl::Status& status) {
+  std::vector<FieldViolation> violations = FieldViolations(status);
+  std::size_t size = 0;
+  std::size_t count = 0;
+  for (FieldViolation& violation : violations) {
+    violation.field = Shortened(violation.field, kMaxPathBytes);
+    violation.description = Shortened(violation.description, kMaxMistakeBytes);
+    size += violation.field.size() + violation.description.size();
+    if (size <= kMaxDetailBytes) ++count;
+  }
+  return FirstFields(violations, count);
 }
 
 void AddErrorInfo(const absl::Status& status, google::rpc::Status& wire) {
@@ -57,8 +101,17 @@ void AddBadRequest(const std::vector<FieldViolation>& violations, google::rpc::S
 void AddResourceInfo(const std::string& type, const std::string& name, google::rpc::Status& wire) {
   google::rpc::ResourceInfo resource;
   resource.set_resource_type(type);
-  resource.set_resource_name(name);
+  resource.set_resource_name(Shortened(name, kMaxPathBytes));
   wire.add_details()->PackFrom(resource);
+}
+
+// Leaves out what nobody needs in order to see why nothing fits, if there is no room for it.
+void AddInfeasible(v1::Infeasible infeasible, google::rpc::Status& wire) {
+  while (infeasible.ByteSizeLong() > kMaxDetailBytes && infeasible.suggestions_size() > 0) {
+    infeasible.mutable_suggestions()->RemoveLast();
+  }
+  if (infeasible.ByteSizeLong() > kMaxDetailBytes) infeasible.clear_pruned_count_by_rule();
+  wire.add_details()->PackFrom(infeasible);
 }
 
 std::vector<FieldViolation> Violations(const google::rpc::BadRequest& bad_request) {
@@ -132,21 +185,22 @@ grpc::Status ToGrpc(const absl::Status& status) {
   const bool unknown = status.code() == absl::StatusCode::kUnknown;
   const auto code = unknown ? absl::StatusCode::kInternal : status.code();
   wire.set_code(static_cast<int>(code));
-  wire.set_message(std::string(status.message()));
+  std::string message(status.message());
 
   AddErrorInfo(status, wire);
-  const auto violations = FieldViolations(status);
+  const auto violations = ShortList(status);
   if (!violations.empty()) {
     AddBadRequest(violations, wire);
-    if (wire.message().size() > kLongestMessage) {
-      wire.set_message(fmt::format("{} invalid fields", violations.size()));
+    if (HeaderBytes(message) > kMaxHeaderBytes) {
+      message = fmt::format("{} invalid fields", CountFields(violations));
     }
   }
+  wire.set_message(ShortMessage(message));
   const auto resource_type = Payload(status, kResourceTypeUrl);
   if (resource_type.has_value()) {
     AddResourceInfo(*resource_type, Payload(status, kResourceNameUrl).value_or(""), wire);
   }
-  if (const auto infeasible = InfeasibleOf(status)) wire.add_details()->PackFrom(*infeasible);
+  if (auto infeasible = InfeasibleOf(status)) AddInfeasible(*std::move(infeasible), wire);
   return {static_cast<grpc::StatusCode>(code), wire.message(), wire.SerializeAsString()};
 }
 

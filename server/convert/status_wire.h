@@ -12,9 +12,9 @@
 namespace meshwright {
 
 // These functions convert errors to and from google.rpc.Status in the trailing metadata. It always
-// has ErrorInfo{reason, domain "meshwright"}. BadRequest lists every bad field, ResourceInfo names
-// what was not found, and v1.Infeasible is attached if nothing fits. Both directions are here, so
-// that a client gets exactly the status that an embedded engine would have returned.
+// has ErrorInfo{reason, domain "meshwright"}. BadRequest lists bad fields, ResourceInfo names what
+// was not found, and v1.Infeasible is attached if nothing fits. Both directions are here, so that a
+// client gets the status that an embedded engine would have returned, with long texts cut.
 
 inline constexpr char kErrorDomain[] = "meshwright";
 

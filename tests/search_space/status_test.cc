@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "search_space/base/listed_fields.h"
+
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
@@ -35,6 +40,24 @@ TEST(InvalidFieldsTest, ViolationsRoundTrip) {
   EXPECT_EQ(FieldViolations(status), violations);
   EXPECT_EQ(FieldViolations(WithReason(status, "OTHER")), violations) << "a reason keeps them";
   EXPECT_EQ(Reason(WithReason(status, "OTHER")), "OTHER");
+}
+
+TEST(InvalidFieldsTest, ListsTwentyAndCountsTheOthers) {
+  const std::vector<FieldViolation> many(300, {"rules", "\"x\"; must be a rule"});
+  const absl::Status status = InvalidFields(many);
+  EXPECT_THAT(std::string(status.message()), testing::StartsWith("300 invalid fields: rules = "));
+  EXPECT_THAT(std::string(status.message()), testing::EndsWith("; 280 more invalid fields"));
+  std::vector<FieldViolation> listed = FieldViolations(status);
+  ASSERT_EQ(listed.size(), kMaxListedFields + 1);
+  EXPECT_EQ(listed.back(), (FieldViolation{"", "280 more invalid fields"}));
+  EXPECT_EQ(InvalidFields(listed), status) << "a list that is listed again says the same";
+
+  // Statuses are joined by their lists.
+  listed.push_back({"seed", "-1; must be >= 0"});
+  EXPECT_EQ(CountFields(listed), 301U);
+  EXPECT_EQ(FieldViolations(InvalidFields(listed)).back().description, "281 more invalid fields");
+  const std::vector<FieldViolation> one_more(kMaxListedFields + 1, {"rules", "bad"});
+  EXPECT_EQ(FieldViolations(InvalidFields(one_more)).back().description, "1 more invalid field");
 }
 
 TEST(ReasonTest, IsTheCodeUnlessAttached) {
