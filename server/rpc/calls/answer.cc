@@ -12,6 +12,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/study_id.h"
+#include "server/rpc/calls/request_limits.h"
 
 namespace meshwright {
 namespace {
@@ -26,7 +27,7 @@ absl::Status Incident(std::string_view method, std::string_view what) {
 absl::Status Guard(std::string_view method, const google::protobuf::Message& request,
                    const std::function<absl::Status()>& work) {
   try {
-    RETURN_IF_ERROR(CheckTexts(request));
+    RETURN_IF_ERROR(CheckRequest(request));
     return work();
   } catch (const std::exception& e) {
     return Incident(method, e.what());
@@ -37,7 +38,8 @@ absl::Status Guard(std::string_view method, const google::protobuf::Message& req
 
 }  // namespace
 
-absl::Status CheckTexts(const google::protobuf::Message& request) {
+absl::Status CheckRequest(const google::protobuf::Message& request) {
+  RETURN_IF_ERROR(CheckLimits(request));
   const std::vector<FieldViolation> mistakes = TextMistakes(request, "");
   return mistakes.empty() ? absl::OkStatus() : InvalidFields(mistakes);
 }

@@ -14,12 +14,13 @@ class Message;
 
 namespace meshwright {
 
-// Checks the strings of a request, so that nothing below has to expect bad ones. Returns
-// INVALID_ARGUMENT that names every string with a control character or bytes that are not UTF-8.
-absl::Status CheckTexts(const google::protobuf::Message& request);
+// Checks the lists and the strings of a request, so that nothing below has to expect endless or bad
+// ones. Returns INVALID_ARGUMENT that names every field that is too long (request_limits.h), or
+// else every string with a control character or bytes that are not UTF-8.
+absl::Status CheckRequest(const google::protobuf::Message& request);
 
-// Checks the strings of a call's request, runs its work and logs it. No exception reaches gRPC: it
-// becomes INTERNAL with an incident id that is also in the log.
+// Checks the request of a call, runs its work and logs it. No exception reaches gRPC: it becomes
+// INTERNAL with an incident id that is also in the log.
 absl::Status RunCall(std::string_view method, const google::protobuf::Message& request,
                      const std::function<absl::Status()>& work);
 

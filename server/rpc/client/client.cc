@@ -24,7 +24,7 @@ constexpr std::size_t kBytesPerCall = 2'000'000;
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxRequestBytes);
   // A long list of bad fields, or of what would help if nothing fits, needs more than the default 8
   // KiB.
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxErrorBytes);

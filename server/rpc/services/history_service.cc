@@ -103,7 +103,7 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
 
  private:
   absl::Status Take() {
-    RETURN_IF_ERROR(CheckTexts(request_));
+    RETURN_IF_ERROR(CheckRequest(request_));
     if (!options_.has_value()) {
       ASSIGN_OR_RETURN(const ImportOptions options, ReadImportOptions(request_));
       options_ = options;

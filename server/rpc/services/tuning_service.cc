@@ -67,11 +67,11 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerWriteReactor<v1::WatchStudyResponse>* WatchStudy(
       grpc::CallbackServerContext* context, const v1::WatchStudyRequest* request) override {
     auto* watch = new WatchReactor(*context, context_.engine, watchers_);
-    const absl::Status texts = CheckTexts(*request);
-    if (texts.ok()) {
+    const absl::Status checked = CheckRequest(*request);
+    if (checked.ok()) {
       watch->Follow(request->study_id(), request->after_revision());
     } else {
-      watch->Close(texts);
+      watch->Close(checked);
     }
     return watch;
   }
