@@ -71,6 +71,14 @@ std::string ReachableAddress(const std::string& listen, int port) {
   return fmt::format("{}:{}", listen.substr(0, listen.rfind(':')), port);
 }
 
+// Refuses compressed messages, because gRPC bounds a message only after it is decompressed: 1.5 MB
+// would become 1.5 GB first.
+void RefuseCompression(grpc::ServerBuilder& builder) {
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
 constexpr const char* kServiceNames[] = {
     v1::RecommendationService::service_full_name(), v1::TuningService::service_full_name(),
     v1::CatalogService::service_full_name(),        v1::ServerService::service_full_name(),
@@ -120,6 +128,7 @@ absl::Status Server::State::Listen() {
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   // Without this, a second server on the same port would silently get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  RefuseCompression(builder);
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(recommendation.get());

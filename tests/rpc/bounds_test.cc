@@ -59,6 +59,21 @@ class BoundsTest : public testing::Test {
 };
 RunningServer* BoundsTest::running_ = nullptr;
 
+// gRPC would decompress all of a message before it looks at its length.
+TEST_F(BoundsTest, ACompressedMessageIsRefused) {
+  for (const grpc_compression_algorithm kind : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    v1::RecommendRequest request;
+    *request.mutable_question() = SmallQuestion();
+    request.mutable_question()->mutable_model()->set_name(std::string(100 << 20, 'a'));
+    v1::RecommendResponse response;
+    grpc::ClientContext context;
+    context.set_compression_algorithm(kind);
+    const grpc::Status status = DefaultStub()->Recommend(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("is disabled"));
+  }
+}
+
 TEST_F(BoundsTest, AMessageThatIsTooLargeIsRefused) {
   v1::TuneRequest question = SmallQuestion();
   question.mutable_model()->set_name(std::string(kMaxRequestBytes, 'a'));
