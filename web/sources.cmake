@@ -12,6 +12,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/axes.ts
     src/charts/chart.tsx
     src/charts/chips.ts
+    src/charts/dimensions.ts
     src/charts/engine.ts
     src/charts/front.ts
     src/charts/gains.ts
@@ -32,6 +33,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/launch.tsx
     src/parts/list_table.tsx
     src/parts/pieces.tsx
+    src/parts/plan_axes.ts
     src/parts/plan_words.ts
     src/parts/question.ts
     src/parts/report_file.tsx
@@ -43,9 +45,11 @@ set(MESHWRIGHT_WEB_SOURCES
     src/text/format.ts
     src/text/messages/en.ts
     src/text/messages/en_ask.ts
+    src/text/messages/en_plans.ts
     src/text/messages/en_review.ts
     src/text/messages/zh_cn.ts
     src/text/messages/zh_cn_ask.ts
+    src/text/messages/zh_cn_plans.ts
     src/text/messages/zh_cn_review.ts
     src/text/text.ts
     src/theme.ts
@@ -55,6 +59,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/chip_comparison.tsx
     src/views/chips.tsx
     src/views/decision.tsx
+    src/views/dimensions.tsx
     src/views/operations.tsx
     src/views/overview.tsx
     src/views/plan.tsx

@@ -6,7 +6,7 @@ import { useText } from '../text/text';
 import { useTheme } from '../theme';
 import { paletteOf } from './palette';
 import { csvOf, jsonOf, type ChartSpec } from './spec';
-import type { EChartsType, Engine } from './engine';
+import type { EChartsType, Engine, OnMark } from './engine';
 
 const loadEngine = async (): Promise<Engine> => globalThis.meshwrightEngine ?? import('./engine');
 
@@ -50,21 +50,29 @@ function Exports({ spec }: { spec: ChartSpec }) {
   );
 }
 
-/** Draws a spec, with its sentence, its table twin and its exports; `children` choose what it shows. */
-export function Chart({ spec, children }: { spec: ChartSpec; children?: ComponentChildren }) {
+/**
+ * Draws a spec, with its sentence, its table twin and its exports; `children` choose what it shows.
+ * `onMark` hears of intervals that a reader has marked on a parallel axis.
+ */
+export function Chart(props: { spec: ChartSpec; children?: ComponentChildren; onMark?: OnMark }) {
+  const { spec, children } = props;
   const text = useText();
   const { isDark } = useTheme();
   const [showsTable, setShowsTable] = useState(false);
   const element = useRef<HTMLDivElement>(null);
   const drawn = useRef<EChartsType | undefined>(undefined);
   const id = useId();
+  const onMark = useRef(props.onMark);
+  onMark.current = props.onMark;
 
   useEffect(() => {
     let isGone = false;
     let observer: ResizeObserver | undefined;
     void loadEngine().then((engine) => {
       if (isGone || !element.current) return;
-      drawn.current = engine.draw(element.current, spec, paletteOf(isDark));
+      drawn.current = engine.draw(element.current, spec, paletteOf(isDark), (axis, intervals) =>
+        onMark.current?.(axis, intervals),
+      );
       element.current.dataset['drawn'] = 'true';
       observer = new ResizeObserver(() => drawn.current?.resize());
       observer.observe(element.current);
@@ -103,14 +111,21 @@ export function Chart({ spec, children }: { spec: ChartSpec; children?: Componen
         </div>
       </div>
       <figcaption>{spec.sentence}</figcaption>
+      {/* What is wider than the page scrolls, from the keyboard, too. */}
       <div
-        ref={element}
-        class="chart-canvas"
-        role="img"
-        aria-label={`${spec.title}. ${spec.sentence}`}
         hidden={showsTable}
-        style={{ height: `${spec.height}px` }}
-      />
+        {...(spec.minWidth === undefined
+          ? {}
+          : { class: 'scroll', tabIndex: 0, role: 'group', 'aria-label': spec.title })}
+      >
+        <div
+          ref={element}
+          class="chart-canvas"
+          role="img"
+          aria-label={`${spec.title}. ${spec.sentence}`}
+          style={{ height: `${spec.height}px`, minWidth: spec.minWidth === undefined ? 'auto' : `${spec.minWidth}px` }}
+        />
+      </div>
       {spec.legend && !showsTable && (
         <ul class="legend" aria-hidden="true">
           {spec.legend.map(({ name, color, shape = 'bar' }) => (

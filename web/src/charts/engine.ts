@@ -1,9 +1,10 @@
 // The parts of ECharts that the dashboard draws with. They are loaded with the first chart.
-import { BarChart, CustomChart, LineChart, ScatterChart } from 'echarts/charts';
+import { BarChart, CustomChart, LineChart, ParallelChart, ScatterChart } from 'echarts/charts';
 import {
   GridComponent,
   LegendComponent,
   MarkLineComponent,
+  ParallelComponent,
   TitleComponent,
   TooltipComponent,
 } from 'echarts/components';
@@ -16,10 +17,12 @@ use([
   BarChart,
   CustomChart,
   LineChart,
+  ParallelChart,
   ScatterChart,
   GridComponent,
   LegendComponent,
   MarkLineComponent,
+  ParallelComponent,
   TitleComponent,
   TooltipComponent,
   CanvasRenderer,
@@ -37,14 +40,32 @@ function optionOf(spec: ChartSpec, palette: Palette) {
   };
 }
 
-export function draw(element: HTMLElement, spec: ChartSpec, palette: Palette): EChartsType {
+/** Shows what is marked on parallel axes, and tells nobody. */
+function showMarks(chart: EChartsType, spec: ChartSpec): void {
+  for (const [parallelAxisId, intervals] of Object.entries(spec.marked ?? {})) {
+    if (intervals.length > 0) {
+      chart.dispatchAction({ type: 'axisAreaSelect', parallelAxisId, intervals }, { silent: true });
+    }
+  }
+}
+
+/** Hears of intervals that a reader has marked on a parallel axis. */
+export type OnMark = (axisId: string, intervals: [number, number][]) => void;
+
+export function draw(element: HTMLElement, spec: ChartSpec, palette: Palette, onMark: OnMark): EChartsType {
   const chart = init(element, null, { renderer: 'canvas' });
   chart.setOption(optionOf(spec, palette));
+  showMarks(chart, spec);
+  chart.on('axisareaselected', (event) => {
+    const { parallelAxisId, intervals } = event as { parallelAxisId: string; intervals: [number, number][] };
+    onMark(parallelAxisId, intervals);
+  });
   return chart;
 }
 
 export function redraw(chart: EChartsType, spec: ChartSpec, palette: Palette): void {
   chart.setOption(optionOf(spec, palette), { notMerge: true });
+  showMarks(chart, spec);
 }
 
 const fileWidth = 960;
@@ -56,16 +77,22 @@ function drawForFile(spec: ChartSpec, palette: Palette, renderer: 'svg' | 'canva
   const rows = Math.ceil(legend.length / 5);
   const top = 56;
   const bottom = rows * legendRow + 12;
-  const size = { width: fileWidth, height: spec.height + top + bottom };
+  const width = Math.max(fileWidth, spec.minWidth ?? 0);
+  const size = { width, height: spec.height + top + bottom };
   const chart =
     renderer === 'svg'
       ? init(null, null, { renderer, ssr: true, ...size })
       : init(document.createElement('div'), null, { renderer, ...size });
   const option = optionOf(spec, palette);
+  const moved = <T extends { top: number; bottom: number }>(frame: T) => ({
+    ...frame,
+    top: frame.top + top,
+    bottom: frame.bottom + bottom,
+  });
   chart.setOption({
     ...option,
     backgroundColor: palette.surface,
-    grid: { ...option.grid, top: option.grid.top + top, bottom: option.grid.bottom + bottom },
+    ...('grid' in option ? { grid: moved(option.grid) } : { parallel: moved(option.parallel) }),
     title: {
       text: spec.title,
       subtext: spec.sentence,
@@ -73,7 +100,7 @@ function drawForFile(spec: ChartSpec, palette: Palette, renderer: 'svg' | 'canva
       top: 6,
       itemGap: 4,
       textStyle: { color: palette.text, fontSize: 15 },
-      subtextStyle: { color: palette.muted, fontSize: 12, width: fileWidth - 24, overflow: 'truncate' },
+      subtextStyle: { color: palette.muted, fontSize: 12, width: width - 24, overflow: 'truncate' },
     },
     legend: {
       data: legend.map(({ name }) => name),

@@ -27,8 +27,12 @@ export interface LegendItem {
   shape?: 'bar' | 'circle' | 'ring' | 'diamond' | 'line' | 'cross';
 }
 
+interface Frame {
+  top: number;
+  bottom: number;
+}
 /** Files move the drawing down and up, to make room for their title and legend. */
-export type ChartOption = EChartsCoreOption & { grid: { top: number; bottom: number } };
+export type ChartOption = EChartsCoreOption & ({ grid: Frame } | { parallel: Frame });
 
 export interface ChartSpec {
   /** Names the files of exports. */
@@ -40,6 +44,10 @@ export interface ChartSpec {
   legend?: LegendItem[];
   /** Pixels, without the legend. */
   height: number;
+  /** Pixels; a narrower page scrolls the drawing. */
+  minWidth?: number;
+  /** The intervals that are marked on parallel axes, by their ids. */
+  marked?: Record<string, [number, number][]>;
   option: (palette: Palette) => ChartOption;
 }
 

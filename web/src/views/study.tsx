@@ -9,13 +9,14 @@ import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 import { Compare } from './compare';
 import { Decision } from './decision';
+import { Dimensions } from './dimensions';
 import { PlanPage } from './plan';
 import { Plans } from './plans';
 import { Search } from './search';
 import { TrialPage } from './trial';
 import { Trials } from './trials';
 
-const tabs = ['decision', 'search', 'plans', 'compare', 'trials'] as const;
+const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
 function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => void }) {
@@ -108,6 +109,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'search' && <Search study={study} onEnd={reading.again} />}
             {tab === 'plans' && path[1] === undefined && <Plans id={id} study={study} />}
             {tab === 'plans' && path[1] !== undefined && <PlanPage study={study} rank={path[1]} />}
+            {tab === 'dimensions' && <Dimensions id={id} place={place} />}
             {tab === 'compare' && <Compare study={study} place={place} />}
             {tab === 'trials' && path[1] === undefined && <Trials id={id} />}
             {tab === 'trials' && path[1] !== undefined && <TrialPage study={study} number={path[1]} />}

@@ -46,6 +46,8 @@ const pages: [string, () => string][] = [
   ['operations', () => '#/operations'],
   ['ask', () => '#/ask'],
   ['ask again', () => `#/ask?from=${ids['a100x128']}`],
+  ['dimensions', () => study('a100x128', '/dimensions?micro_batch_size=1')],
+  ['dimensions of nothing', () => study('h100x8', '/dimensions')],
   ['compare', () => study('a100x128', '/compare?first=1&second=3')],
   ['compare nothing', () => study('h100x8', '/compare')],
   ['trial that ran', () => study('two-cores', '/trials/1')],

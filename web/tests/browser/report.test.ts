@@ -37,6 +37,7 @@ describe('the file of a study', () => {
     ['search', 'h100x2048', '/search'],
     ['plans', 'h100x2048', '/plans'],
     ['plan', 'h100x2048', '/plans/2'],
+    ['dimensions', 'h100x2048', '/dimensions'],
     ['compare', 'h100x2048', '/compare'],
     ['nothing fits', 'h100x8', ''],
     ['trials', 'two-cores', '/trials'],

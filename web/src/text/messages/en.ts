@@ -2,10 +2,12 @@
 // have a form for one. Words of the wire have a group and the word itself: state.running.
 import type { Message } from '../text';
 import { enAsk } from './en_ask';
+import { enPlans } from './en_plans';
 import { enReview } from './en_review';
 
 export const en = {
   ...enAsk,
+  ...enPlans,
   ...enReview,
 
   // The frame of the pages.

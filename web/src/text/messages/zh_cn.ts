@@ -2,10 +2,12 @@
 import type { Message } from '../text';
 import type { MessageKey } from './en';
 import { zhCNAsk } from './zh_cn_ask';
+import { zhCNPlans } from './zh_cn_plans';
 import { zhCNReview } from './zh_cn_review';
 
 export const zhCN: Record<MessageKey, Message> = {
   ...zhCNAsk,
+  ...zhCNPlans,
   ...zhCNReview,
 
   skip: '跳到正文',

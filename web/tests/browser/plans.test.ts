@@ -1,0 +1,90 @@
+// The pages about the plans of a study: by their dimensions.
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { expectAccessible, launch, open, settle } from './browser';
+
+const base = inject('filled');
+let browser: Browser;
+let place = '';
+
+beforeAll(async () => {
+  browser = await launch();
+  const response = await fetch(new URL('v1/studies', base));
+  const { studies } = (await response.json()) as { studies: { id: string; cluster_name: string }[] };
+  const oldest = studies.filter(({ cluster_name }) => cluster_name === 'h100x2048').at(-1);
+  place = `#/studies/${oldest?.id}`;
+});
+afterAll(() => browser.close());
+
+const chosen = (page: Page) => page.getByRole('status').filter({ hasText: 'chosen' });
+
+describe('the plans by their dimensions', () => {
+  it('are chosen by controls, from the keyboard, and the address keeps the choice', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(`${base}${place}/dimensions`);
+    await settle(page);
+    expect(await chosen(page).innerText()).toBe('6 of 6 plans are chosen.');
+    const expert = page.getByRole('group', { name: 'Expert parallelism', exact: true }).getByRole('checkbox');
+    await expert.last().focus();
+    await page.keyboard.press('Space');
+    await expect.poll(() => chosen(page).innerText()).not.toContain('6 of 6');
+    expect(page.url()).toContain('expert_parallel=');
+    const most = page.getByRole('group', { name: 'Step time' }).getByRole('slider', { name: 'At most' });
+    await most.focus();
+    await page.keyboard.press('Home'); // the fastest plan alone, if it is among the chosen
+    await expect.poll(() => page.url()).toContain('step_time_seconds=');
+    await expect.poll(() => chosen(page).innerText()).toMatch(/^[01] of 6/);
+    const said = await chosen(page).innerText();
+    await page.reload();
+    await settle(page);
+    expect(await chosen(page).innerText()).toBe(said);
+    await page.getByRole('button', { name: 'Choose all' }).click();
+    await expect.poll(() => chosen(page).innerText()).toBe('6 of 6 plans are chosen.');
+    expect(page.url()).not.toContain('expert_parallel');
+    expect(faults).toEqual([]);
+    await close();
+  });
+
+  it('are chosen by a brush along an axis', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(`${base}${place}/dimensions`);
+    await settle(page);
+    const box = await page.locator('.chart-canvas').first().boundingBox();
+    if (!box) throw new Error('a chart');
+    // The axis of the step time is the first: 48 pixels from the left, from 64 to 364 from above.
+    const x = box.x + 48;
+    await page.mouse.move(x, box.y + 300);
+    await page.mouse.down();
+    await page.mouse.move(x, box.y + 330, { steps: 3 });
+    await page.mouse.move(x, box.y + 363, { steps: 3 });
+    await page.mouse.up();
+    await expect.poll(() => page.url()).toContain('step_time_seconds=');
+    const [low = 0, high = 0] = (/step_time_seconds=([\d.]+)/.exec(page.url())?.[1] ?? '').split('..').map(Number);
+    expect(low).toBeGreaterThan(0);
+    expect(high).toBeGreaterThanOrEqual(low);
+    expect(await chosen(page).innerText()).not.toContain('6 of 6');
+    expect(faults).toEqual([]);
+    await close();
+  });
+
+  it('are a table, and are saved with what is chosen', async () => {
+    const { page, faults, close } = await open(browser, base, { acceptDownloads: true });
+    await page.goto(`${base}${place}/dimensions`);
+    await settle(page);
+    await page.getByRole('button', { name: 'Show “Plans by their dimensions” as a table' }).click();
+    const table = page.getByRole('table', { name: 'Plans by their dimensions' });
+    expect(await table.getByRole('row').count()).toBe(7);
+    await expectAccessible(page);
+    for (const [form, content] of [['CSV', /^plan,is_chosen,/], ['SVG', /^<svg [^>]*width="/]] as const) {
+      await page.getByText('Save', { exact: true }).first().click();
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: form, exact: true }).first().click(),
+      ]);
+      expect(readFileSync(await download.path(), 'latin1')).toMatch(content);
+    }
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
