@@ -12,7 +12,9 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/axes.ts
     src/charts/chart.tsx
     src/charts/chips.ts
+    src/charts/cluster.ts
     src/charts/dimensions.ts
+    src/charts/drawing.ts
     src/charts/engine.ts
     src/charts/front.ts
     src/charts/gains.ts
@@ -36,6 +38,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/plan_axes.ts
     src/parts/plan_words.ts
     src/parts/question.ts
+    src/parts/rank_layout.ts
     src/parts/report_file.tsx
     src/parts/run_errors.ts
     src/parts/save.ts
@@ -59,6 +62,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/chip_comparison.tsx
     src/views/chips.tsx
     src/views/decision.tsx
+    src/views/cluster.tsx
     src/views/dimensions.tsx
     src/views/operations.tsx
     src/views/overview.tsx

@@ -1,23 +1,33 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { save } from '../parts/save';
 import { DataTable } from '../parts/data_table';
 import { useText } from '../text/text';
 import { useTheme } from '../theme';
+import { pngOfSvg, svgText, type DrawingSpec } from './drawing';
 import { paletteOf } from './palette';
-import { csvOf, jsonOf, type ChartSpec } from './spec';
+import { csvOf, jsonOf, type ChartSpec, type LegendItem, type Table } from './spec';
 import type { EChartsType, Engine, OnMark } from './engine';
 
 const loadEngine = async (): Promise<Engine> => globalThis.meshwrightEngine ?? import('./engine');
 
-function Exports({ spec }: { spec: ChartSpec }) {
+type FileMaker = () => Promise<Blob | null>;
+
+/** The part of a chart or drawing that a figure shows around it. */
+interface Framed {
+  name: string;
+  title: string;
+  sentence: string;
+  table: Table;
+  legend?: LegendItem[];
+}
+
+function Exports({ spec, png, svg }: { spec: Framed; png: FileMaker; svg: FileMaker }) {
   const text = useText();
-  const { isDark } = useTheme();
   const menu = useRef<HTMLDetailsElement>(null);
-  const palette = paletteOf(isDark);
-  const actions: [string, () => Promise<Blob | null>][] = [
-    ['PNG', async () => (await loadEngine()).pngOf(spec, palette)],
-    ['SVG', async () => (await loadEngine()).svgOf(spec, palette)],
+  const actions: [string, FileMaker][] = [
+    ['PNG', png],
+    ['SVG', svg],
     ['CSV', async () => new Blob([csvOf(spec.table)], { type: 'text/csv' })],
     ['JSON', async () => new Blob([jsonOf(spec.table)], { type: 'application/json' })],
   ];
@@ -50,20 +60,99 @@ function Exports({ spec }: { spec: ChartSpec }) {
   );
 }
 
-/**
- * Draws a spec, with its sentence, its table twin and its exports; `children` choose what it shows.
- * `onMark` hears of intervals that a reader has marked on a parallel axis.
- */
-export function Chart(props: { spec: ChartSpec; children?: ComponentChildren; onMark?: OnMark }) {
-  const { spec, children } = props;
+/** Shows a drawing with its title, sentence, legend, table twin and exports; `children` choose what it shows. */
+function Figure(props: {
+  spec: Framed;
+  png: FileMaker;
+  svg: FileMaker;
+  children: ComponentChildren;
+  drawing: (isHidden: boolean) => ComponentChildren;
+}) {
   const text = useText();
   const { isDark } = useTheme();
   const [showsTable, setShowsTable] = useState(false);
+  const id = useId();
+  const { spec } = props;
+  return (
+    <figure class="chart card" aria-labelledby={id}>
+      <div class="chart-head">
+        <h3 id={id}>{spec.title}</h3>
+        <div class="chart-tools">
+          {props.children}
+          <button
+            type="button"
+            aria-pressed={showsTable}
+            aria-label={text.say('chart.tableOf', { title: spec.title })}
+            onClick={() => setShowsTable(!showsTable)}
+          >
+            {text.say('chart.table')}
+          </button>
+          <Exports spec={spec} png={props.png} svg={props.svg} />
+        </div>
+      </div>
+      <figcaption>{spec.sentence}</figcaption>
+      {props.drawing(showsTable)}
+      {spec.legend && !showsTable && (
+        <ul class="legend" aria-hidden="true">
+          {spec.legend.map(({ name, color, shape = 'bar' }) => (
+            <li key={name}>
+              <span class={`mark ${shape}`} style={{ color: color(paletteOf(isDark)) }} />
+              {name}
+            </li>
+          ))}
+        </ul>
+      )}
+      {showsTable && <DataTable table={spec.table} caption={spec.title} />}
+    </figure>
+  );
+}
+
+/** What is wider than the page scrolls, from the keyboard, too. */
+function Scroller(props: { title: string; isWide: boolean; hidden: boolean; children: ComponentChildren }) {
+  const scrolling = props.isWide
+    ? { class: 'scroll', tabIndex: 0, role: 'group' as const, 'aria-label': props.title }
+    : {};
+  return (
+    <div hidden={props.hidden} {...scrolling}>
+      {props.children}
+    </div>
+  );
+}
+
+/** Shows a drawing that is SVG, with its table twin and its exports. */
+export function Drawing({ spec, children }: { spec: DrawingSpec; children?: ComponentChildren }) {
+  const { isDark } = useTheme();
+  const palette = paletteOf(isDark);
+  const shown = useMemo(() => svgText(spec, palette, false), [spec, palette]);
+  const file = () => svgText(spec, palette, true);
+  return (
+    <Figure
+      spec={spec}
+      png={() => pngOfSvg(file())}
+      svg={async () => new Blob([file()], { type: 'image/svg+xml' })}
+      drawing={(isHidden) => (
+        <Scroller title={spec.title} isWide hidden={isHidden}>
+          <div
+            class="drawing"
+            role="img"
+            aria-label={`${spec.title}. ${spec.sentence}`}
+            dangerouslySetInnerHTML={{ __html: shown }}
+          />
+        </Scroller>
+      )}
+    >
+      {children}
+    </Figure>
+  );
+}
+
+/** The canvas of a chart; it is drawn anew when its table has been shown, because it then has a size again. */
+function Canvas({ spec, isHidden, onMark }: { spec: ChartSpec; isHidden: boolean; onMark: OnMark | undefined }) {
+  const { isDark } = useTheme();
   const element = useRef<HTMLDivElement>(null);
   const drawn = useRef<EChartsType | undefined>(undefined);
-  const id = useId();
-  const onMark = useRef(props.onMark);
-  onMark.current = props.onMark;
+  const marked = useRef(onMark);
+  marked.current = onMark;
 
   useEffect(() => {
     let isGone = false;
@@ -71,7 +160,7 @@ export function Chart(props: { spec: ChartSpec; children?: ComponentChildren; on
     void loadEngine().then((engine) => {
       if (isGone || !element.current) return;
       drawn.current = engine.draw(element.current, spec, paletteOf(isDark), (axis, intervals) =>
-        onMark.current?.(axis, intervals),
+        marked.current?.(axis, intervals),
       );
       element.current.dataset['drawn'] = 'true';
       observer = new ResizeObserver(() => drawn.current?.resize());
@@ -91,52 +180,37 @@ export function Chart(props: { spec: ChartSpec; children?: ComponentChildren; on
       engine.redraw(drawn.current, spec, paletteOf(isDark));
       drawn.current.resize();
     });
-  }, [spec, isDark, showsTable]);
+  }, [spec, isDark, isHidden]);
 
   return (
-    <figure class="chart card" aria-labelledby={id}>
-      <div class="chart-head">
-        <h3 id={id}>{spec.title}</h3>
-        <div class="chart-tools">
-          {children}
-          <button
-            type="button"
-            aria-pressed={showsTable}
-            aria-label={text.say('chart.tableOf', { title: spec.title })}
-            onClick={() => setShowsTable(!showsTable)}
-          >
-            {text.say('chart.table')}
-          </button>
-          <Exports spec={spec} />
-        </div>
-      </div>
-      <figcaption>{spec.sentence}</figcaption>
-      {/* What is wider than the page scrolls, from the keyboard, too. */}
+    <Scroller title={spec.title} isWide={spec.minWidth !== undefined} hidden={isHidden}>
       <div
-        hidden={showsTable}
-        {...(spec.minWidth === undefined
-          ? {}
-          : { class: 'scroll', tabIndex: 0, role: 'group', 'aria-label': spec.title })}
-      >
-        <div
-          ref={element}
-          class="chart-canvas"
-          role="img"
-          aria-label={`${spec.title}. ${spec.sentence}`}
-          style={{ height: `${spec.height}px`, minWidth: spec.minWidth === undefined ? 'auto' : `${spec.minWidth}px` }}
-        />
-      </div>
-      {spec.legend && !showsTable && (
-        <ul class="legend" aria-hidden="true">
-          {spec.legend.map(({ name, color, shape = 'bar' }) => (
-            <li key={name}>
-              <span class={`mark ${shape}`} style={{ color: color(paletteOf(isDark)) }} />
-              {name}
-            </li>
-          ))}
-        </ul>
-      )}
-      {showsTable && <DataTable table={spec.table} caption={spec.title} />}
-    </figure>
+        ref={element}
+        class="chart-canvas"
+        role="img"
+        aria-label={`${spec.title}. ${spec.sentence}`}
+        style={{ height: `${spec.height}px`, minWidth: spec.minWidth === undefined ? 'auto' : `${spec.minWidth}px` }}
+      />
+    </Scroller>
+  );
+}
+
+/**
+ * Draws a spec, with its sentence, its table twin and its exports; `children` choose what it shows.
+ * `onMark` hears of intervals that a reader has marked on a parallel axis.
+ */
+export function Chart(props: { spec: ChartSpec; children?: ComponentChildren; onMark?: OnMark }) {
+  const { spec } = props;
+  const { isDark } = useTheme();
+  const palette = paletteOf(isDark);
+  return (
+    <Figure
+      spec={spec}
+      png={async () => (await loadEngine()).pngOf(spec, palette)}
+      svg={async () => (await loadEngine()).svgOf(spec, palette)}
+      drawing={(isHidden) => <Canvas spec={spec} isHidden={isHidden} onMark={props.onMark} />}
+    >
+      {props.children}
+    </Figure>
   );
 }

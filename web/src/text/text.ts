@@ -35,6 +35,7 @@ export type WordGroup =
   | 'stop'
   | 'source'
   | 'dimension'
+  | 'group'
   | 'readiness'
   | 'readinessNote'
   | 'confidence'

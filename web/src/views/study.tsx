@@ -7,6 +7,7 @@ import { ReportButton } from '../parts/report_file';
 import { CancelButton, StudyWordsBox } from '../parts/study_words';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
+import { ClusterPage } from './cluster';
 import { Compare } from './compare';
 import { Decision } from './decision';
 import { Dimensions } from './dimensions';
@@ -16,7 +17,7 @@ import { Search } from './search';
 import { TrialPage } from './trial';
 import { Trials } from './trials';
 
-const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'trials'] as const;
+const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'cluster', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
 function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => void }) {
@@ -111,6 +112,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'plans' && path[1] !== undefined && <PlanPage study={study} rank={path[1]} />}
             {tab === 'dimensions' && <Dimensions id={id} place={place} />}
             {tab === 'compare' && <Compare study={study} place={place} />}
+            {tab === 'cluster' && <ClusterPage study={study} place={place} />}
             {tab === 'trials' && path[1] === undefined && <Trials id={id} />}
             {tab === 'trials' && path[1] !== undefined && <TrialPage study={study} number={path[1]} />}
           </>

@@ -48,6 +48,8 @@ const pages: [string, () => string][] = [
   ['ask again', () => `#/ask?from=${ids['a100x128']}`],
   ['dimensions', () => study('a100x128', '/dimensions?micro_batch_size=1')],
   ['dimensions of nothing', () => study('h100x8', '/dimensions')],
+  ['cluster', () => study('h100x2048', '/cluster')],
+  ['cluster without a plan', () => study('h100x8', '/cluster')],
   ['compare', () => study('a100x128', '/compare?first=1&second=3')],
   ['compare nothing', () => study('h100x8', '/compare')],
   ['trial that ran', () => study('two-cores', '/trials/1')],

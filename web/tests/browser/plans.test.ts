@@ -1,7 +1,12 @@
-// The pages about the plans of a study: by their dimensions.
+// The pages about the plans of a study: by their dimensions, and on the cluster.
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { GetStudyResponse } from '../../src/api/wire';
+import { clusterFacts, clusterSpec, layoutOf } from '../../src/charts/cluster';
+import { svgText } from '../../src/charts/drawing';
+import { paletteOf } from '../../src/charts/palette';
+import { textOf } from '../../src/text/text';
 import { expectAccessible, launch, open, settle } from './browser';
 
 const base = inject('filled');
@@ -84,6 +89,42 @@ describe('the plans by their dimensions', () => {
       ]);
       expect(readFileSync(await download.path(), 'latin1')).toMatch(content);
     }
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('the cluster', () => {
+  it('is drawn from the answer alone, the same on the page and in a file', async () => {
+    const { page, faults, close } = await open(browser, base, { acceptDownloads: true });
+    const study = (await (await fetch(new URL(`v1/${place.slice(2)}`, base))).json()) as GetStudyResponse;
+    const second = study.result?.plans[1]?.plan;
+    const cluster = study.question?.cluster;
+    if (!second || !cluster) throw new Error('a second plan');
+    const facts = clusterFacts(cluster, study.result?.applied_defaults ?? [], study.study?.device_count ?? 0);
+    const layout = layoutOf(facts, second);
+    if (!layout) throw new Error('a layout');
+    const spec = clusterSpec(layout, textOf('en'));
+    await page.goto(`${base}${place}/cluster`);
+    await page.locator('.filters select').selectOption('2');
+    await expect.poll(() => page.url()).toContain('rank=2');
+    const figure = page.getByRole('figure', { name: 'Nodes and ranks' });
+    await expect.poll(() => figure.locator('figcaption').innerText()).toBe(spec.sentence);
+    await figure.getByText('Save', { exact: true }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      figure.getByRole('button', { name: 'SVG', exact: true }).click(),
+    ]);
+    expect(readFileSync(await download.path(), 'utf8')).toBe(svgText(spec, paletteOf(false), true));
+    await figure.getByText('Save', { exact: true }).click();
+    const [picture] = await Promise.all([
+      page.waitForEvent('download'),
+      figure.getByRole('button', { name: 'PNG', exact: true }).click(),
+    ]);
+    expect(readFileSync(await picture.path(), 'latin1')).toMatch(/^.PNG/);
+    await figure.getByRole('button', { name: /as a table/ }).click();
+    expect(await figure.getByRole('row').count()).toBe(layout.kinds.length + 1);
+    await expectAccessible(page);
     expect(faults).toEqual([]);
     await close();
   });

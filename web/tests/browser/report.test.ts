@@ -38,6 +38,7 @@ describe('the file of a study', () => {
     ['plans', 'h100x2048', '/plans'],
     ['plan', 'h100x2048', '/plans/2'],
     ['dimensions', 'h100x2048', '/dimensions'],
+    ['cluster', 'h100x2048', '/cluster'],
     ['compare', 'h100x2048', '/compare'],
     ['nothing fits', 'h100x8', ''],
     ['trials', 'two-cores', '/trials'],

@@ -1,0 +1,283 @@
+// The drawing of a cluster: its network, its nodes with their devices and links, and where the ranks
+// of a plan sit. Equal nodes are drawn once.
+import type { AppliedDefault, Cluster, Plan } from '../api/wire';
+import {
+  equalNodes,
+  groupsOf,
+  rangesOf,
+  seatsOf,
+  type EqualNodes,
+  type Groups,
+  type NodeKind,
+  type Seat,
+} from '../parts/rank_layout';
+import type { Text } from '../text/text';
+import { element, label, type DrawingSpec } from './drawing';
+import type { Palette } from './palette';
+import { numberCell, textCell } from './spec';
+
+export interface PoolFacts {
+  name: string;
+  chip: string;
+  nodeCount: number;
+  devicesPerNode: number;
+  fabric: string;
+  fabricBytesPerSecond: number;
+  network: string;
+  nicCount: number;
+  nicGigabits: number;
+}
+
+export interface ClusterFacts {
+  pools: PoolFacts[];
+  nodesPerSegment: number;
+  oversubscription: number;
+}
+
+/** Returns a cluster with the values that the server has put in where the question states none. */
+export function clusterFacts(cluster: Cluster, defaults: readonly AppliedDefault[], deviceCount: number): ClusterFacts {
+  const applied = new Map(defaults.map(({ field, value }) => [field, value]));
+  const word = (stated: string | undefined, field: string) => stated || (applied.get(`cluster.${field}`) ?? '');
+  const number = (stated: number | undefined, field: string) => stated ?? Number(applied.get(`cluster.${field}`) ?? 0);
+  const nodes = cluster.pools.reduce((sum, { node_count = 0 }) => sum + node_count, 0);
+  return {
+    nodesPerSegment: number(cluster.topology?.nodes_per_segment, 'topology.nodes_per_segment') || 128,
+    oversubscription: number(cluster.topology?.oversubscription_ratio, 'topology.oversubscription_ratio') || 1,
+    pools: cluster.pools.map((pool, at) => {
+      const field = (name: string) => `pools[${at}].${name}`;
+      const devices = number(pool.devices_per_node, field('devices_per_node'));
+      return {
+        name: pool.name ?? '',
+        chip: pool.chip ?? '',
+        nodeCount: pool.node_count ?? 0,
+        devicesPerNode: devices || Math.round(deviceCount / Math.max(nodes, 1)),
+        fabric: word(pool.intra_node?.kind, field('intra_node.kind')),
+        fabricBytesPerSecond: number(pool.intra_node?.bandwidth_bytes_per_second, field('intra_node.bandwidth_bytes_per_second')),
+        network: word(pool.inter_node?.kind, field('inter_node.kind')),
+        nicCount: number(pool.inter_node?.nic_count, field('inter_node.nic_count')),
+        nicGigabits: number(pool.inter_node?.nic_gigabits_per_second, field('inter_node.nic_gigabits_per_second')),
+      };
+    }),
+  };
+}
+
+export interface ClusterLayout {
+  facts: ClusterFacts;
+  kinds: EqualNodes[];
+  groups: Groups[];
+  stageCount: number;
+}
+
+/** Returns where a plan sits; nothing if it does not fill the cluster, or the cluster is too large. */
+export function layoutOf(facts: ClusterFacts, plan: Plan): ClusterLayout | undefined {
+  const nodes = facts.pools.flatMap(({ name, nodeCount, devicesPerNode }) =>
+    Array.from({ length: nodeCount }, (): NodeKind => ({ pool: name, devices: devicesPerNode })),
+  );
+  const seats = seatsOf(plan, nodes);
+  if (seats.length === 0) return undefined;
+  return {
+    facts,
+    kinds: equalNodes(seats, nodes),
+    groups: groupsOf(seats, plan),
+    stageCount: (seats.at(-1)?.stage ?? 0) + 1,
+  };
+}
+
+// Hues of stages by their number; a stage's name always stands beside its colour.
+const stageHues = ['#1f5fbf', '#c45a11', '#1f7a3d', '#7a4fb5', '#0b6e69', '#b3261e', '#8a5200', '#566373'];
+
+const width = 960;
+const gap = 16;
+const cardWidth = (width - gap) / 2;
+const seatWidth = 54;
+const seatHeight = 62;
+const seatsInRow = 8;
+const rowLimit = 4;
+const drawnLimit = 8;
+const networkHeight = 64;
+
+const rowsOf = (kind: EqualNodes) => Math.min(Math.ceil(kind.seats.length / seatsInRow), rowLimit);
+const cardHeight = (kind: EqualNodes) => 40 + rowsOf(kind) * (seatHeight + 8) + 44;
+
+/** Returns the kinds of nodes that are drawn: all, or the first ones and the last. */
+export function drawnKinds(kinds: readonly EqualNodes[]): EqualNodes[] {
+  const last = kinds.at(-1);
+  return kinds.length <= drawnLimit || !last ? [...kinds] : [...kinds.slice(0, drawnLimit - 1), last];
+}
+
+const numbers = (values: readonly number[]) => rangesOf([...new Set(values)]);
+
+export const stagesText = ({ stages }: EqualNodes, text: Text): string =>
+  text.say(stages.length === 1 ? 'stage.name' : 'cluster.stages', { number: rangesOf(stages), stages: rangesOf(stages) });
+
+function seatText(seat: Seat, kinds: ReadonlySet<string>): string[] {
+  const lines: [string, string, number][] = [
+    ['tensor', 'TP', seat.tensor],
+    ['context', 'CP', seat.context],
+    ['expert', 'EP', seat.expert],
+    ['data', 'DP', seat.data],
+  ];
+  return lines.filter(([kind]) => kinds.has(kind)).map(([, name, index]) => `${name} ${index + 1}`);
+}
+
+/** Draws lines behind neighbours that form one tensor-parallel group. */
+function tensorFrames(seats: readonly Seat[], left: number, top: number, palette: Palette): string {
+  let drawn = '';
+  let begin = 0;
+  const same = (a: Seat | undefined, b: Seat | undefined) =>
+    a !== undefined && b !== undefined && a.stage === b.stage && a.context === b.context && a.data === b.data;
+  for (let at = 1; at <= seats.length; ++at) {
+    if (same(seats[begin], seats[at]) && at % seatsInRow !== 0) continue;
+    const row = Math.floor(begin / seatsInRow);
+    drawn += element('rect', {
+      x: left + (begin % seatsInRow) * seatWidth - 1,
+      y: top + row * (seatHeight + 8) - 3,
+      width: (at - begin) * seatWidth - 2,
+      height: seatHeight + 6,
+      rx: 8,
+      fill: 'none',
+      stroke: palette.text,
+      'stroke-width': 1.5,
+    });
+    begin = at;
+  }
+  return drawn;
+}
+
+function drawSeat(seat: Seat, x: number, y: number, lines: readonly string[], palette: Palette): string {
+  const hue = stageHues[seat.stage % stageHues.length] ?? palette.accent;
+  const box = element('rect', {
+    x, y, width: seatWidth - 6, height: seatHeight, rx: 6, fill: hue, 'fill-opacity': palette.isDark ? 0.35 : 0.16, stroke: hue,
+  });
+  const texts = lines.map((line, at) =>
+    label(x + (seatWidth - 6) / 2, y + 15 + at * 14, line, { 'font-size': 11, 'text-anchor': 'middle' }),
+  );
+  return box + texts.join('');
+}
+
+function drawNode(kind: EqualNodes, pool: PoolFacts, x: number, y: number, layout: ClusterLayout, text: Text, palette: Palette): string {
+  const { say } = text;
+  const kinds = new Set<string>(layout.groups.map((group) => group.kind));
+  const top = y + 42;
+  const left = x + 16;
+  const shown = kind.seats.slice(0, rowLimit * seatsInRow);
+  const rest = kind.seats.length - shown.length;
+  const fabricTop = top + rowsOf(kind) * (seatHeight + 8);
+  const parts = [
+    element('rect', { x, y, width: cardWidth, height: cardHeight(kind), rx: 10, fill: palette.surface, stroke: palette.line }),
+    label(x + 16, y + 22, say('cluster.nodes', { count: kind.nodes.length, nodes: rangesOf(kind.nodes) }), { 'font-weight': 'bold' }),
+    label(x + cardWidth - 16, y + 22, stagesText(kind, text), { 'text-anchor': 'end', fill: palette.muted }),
+    kinds.has('tensor') ? tensorFrames(shown, left, top, palette) : '',
+    ...shown.map((seat, at) =>
+      drawSeat(seat, left + (at % seatsInRow) * seatWidth + 2, top + Math.floor(at / seatsInRow) * (seatHeight + 8), seatText(seat, kinds), palette),
+    ),
+    element('rect', { x: left, y: fabricTop, width: cardWidth - 32, height: 3, fill: palette.accent }),
+    label(left, fabricTop + 20, fabricText(pool, text), { fill: palette.muted }),
+    label(x + cardWidth - 16, fabricTop + 20, rest > 0 ? say('cluster.more', { count: rest }) : nicText(pool, text), { 'text-anchor': 'end', fill: palette.muted }),
+  ];
+  return element('g', {}, '\n' + parts.join(''));
+}
+
+export function fabricText(pool: PoolFacts, text: Text): string {
+  const rate = pool.fabricBytesPerSecond > 0 ? ` ${text.format.count(pool.fabricBytesPerSecond / 1e9)} GB/s` : '';
+  return pool.fabric === '' ? text.say('cluster.fabric') : `${pool.fabric}${rate}`;
+}
+
+export function nicText(pool: PoolFacts, text: Text): string {
+  if (pool.nicCount === 0) return text.say('cluster.noNetwork');
+  return `${pool.nicCount} × ${text.format.count(pool.nicGigabits)} Gbit/s ${pool.network}`;
+}
+
+function drawNetwork({ facts }: ClusterLayout, text: Text, palette: Palette): string {
+  const nodes = facts.pools.reduce((sum, { nodeCount }) => sum + nodeCount, 0);
+  const segments = Math.ceil(nodes / facts.nodesPerSegment);
+  const box = (y: number, said: string) =>
+    element('rect', { x: 0.5, y, width: width - 1, height: 24, rx: 6, fill: palette.surface, stroke: palette.muted }) +
+    label(width / 2, y + 16, said, { 'text-anchor': 'middle' });
+  const line = (x: number, from: number, to: number) =>
+    element('line', { x1: x, y1: from, x2: x, y2: to, stroke: palette.muted });
+  const columns = [cardWidth / 2, cardWidth + gap + cardWidth / 2];
+  return [
+    box(0.5, text.say('cluster.network', { count: segments, nodes: facts.nodesPerSegment, ratio: text.format.number(facts.oversubscription, 1) })),
+    ...columns.map((x) => line(x, 24.5, networkHeight - 16)),
+    element('line', { x1: columns[0] ?? 0, y1: networkHeight - 16, x2: columns[1] ?? 0, y2: networkHeight - 16, stroke: palette.muted }),
+    ...columns.map((x) => line(x, networkHeight - 16, networkHeight)),
+  ].join('');
+}
+
+/** Returns where each card stands, two in a row. */
+function placesOf(kinds: readonly EqualNodes[]): { x: number; y: number; bottom: number }[] {
+  let y = networkHeight;
+  return kinds.map((_, at) => {
+    const height = Math.max(...kinds.slice(at - (at % 2), at - (at % 2) + 2).map(cardHeight));
+    const place = { x: (at % 2) * (cardWidth + gap), y, bottom: y + height };
+    if (at % 2 === 1) y += height + gap;
+    return place;
+  });
+}
+
+export const groupName = ({ kind }: Groups, text: Text): string => text.word('group', kind);
+
+function sentenceOf(layout: ClusterLayout, text: Text): string {
+  const { say } = text;
+  const { pools } = layout.facts;
+  const nodes = pools.reduce((sum, { nodeCount }) => sum + nodeCount, 0);
+  const inside = layout.groups.filter(({ mostNodes }) => mostNodes === 1);
+  const across = layout.groups.filter(({ mostNodes }) => mostNodes > 1);
+  const parts = [
+    say('cluster.sentence', { count: nodes, kinds: layout.kinds.length, stages: layout.stageCount }),
+    inside.length > 0 ? say('cluster.inside', { groups: inside.map((group) => groupName(group, text)).join(say('list.comma')) }) : '',
+    across.length > 0
+      ? say('cluster.across', {
+          groups: across.map((group) => `${groupName(group, text)} (${text.format.count(group.mostNodes)})`).join(say('list.comma')),
+        })
+      : '',
+  ];
+  return parts.filter((part) => part !== '').join(' ');
+}
+
+export function clusterSpec(layout: ClusterLayout, text: Text): DrawingSpec {
+  const { say } = text;
+  const drawn = drawnKinds(layout.kinds);
+  const places = placesOf(drawn);
+  const isCut = drawn.length < layout.kinds.length;
+  const bottom = Math.max(networkHeight, ...places.map((place) => place.bottom));
+  return {
+    name: 'cluster',
+    title: say('cluster.title'),
+    sentence: sentenceOf(layout, text),
+    width,
+    height: bottom + (isCut ? 28 : 2),
+    table: {
+      columns: [
+        { label: say('cluster.nodesColumn') },
+        { label: say('cluster.count'), isNumber: true },
+        { label: say('cluster.stagesColumn') },
+        { label: 'TP' },
+        { label: 'CP' },
+        { label: 'EP' },
+        { label: 'DP' },
+      ],
+      keys: ['nodes', 'node_count', 'stages', 'tensor_ranks', 'context_ranks', 'expert_ranks', 'data_ranks'],
+      rows: layout.kinds.map(({ nodes, stages, seats }) => [
+        textCell(rangesOf(nodes)),
+        numberCell(text.format.count(nodes.length), nodes.length),
+        textCell(rangesOf(stages)),
+        textCell(numbers(seats.map(({ tensor }) => tensor))),
+        textCell(numbers(seats.map(({ context }) => context))),
+        textCell(numbers(seats.map(({ expert }) => expert))),
+        textCell(numbers(seats.map(({ data }) => data))),
+      ]),
+    },
+    draw: (palette) =>
+      [
+        drawNetwork(layout, text, palette),
+        ...drawn.map((kind, at) => {
+          const pool = layout.facts.pools.find(({ name }) => name === kind.pool);
+          const { x = 0, y = 0 } = places[at] ?? {};
+          return pool ? drawNode(kind, pool, x, y, layout, text, palette) : '';
+        }),
+        isCut ? label(0, bottom + 18, say('cluster.cut', { count: layout.kinds.length - drawn.length }), { fill: palette.muted }) : '',
+      ].join(''),
+  };
+}
