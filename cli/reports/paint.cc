@@ -5,16 +5,18 @@
 namespace meshwright {
 namespace {
 
+// The colours are of the palette of 256, because many terminals show bold green and bold yellow of
+// the palette of 8 so bright that nobody can read them on white.
 std::string_view CodeOf(Paint paint) {
   switch (paint) {
     case Paint::kHeading:
       return "1";  // bold
     case Paint::kGood:
-      return "1;32";  // bold green
+      return "1;38;5;28";  // bold green
     case Paint::kBad:
-      return "1;31";  // bold red
+      return "1;38;5;160";  // bold red
     case Paint::kWarning:
-      return "1;33";  // bold yellow
+      return "1;38;5;166";  // bold orange
   }
   return "0";
 }

@@ -72,7 +72,7 @@ class OutputTest(Folder):
                 (["--color", "never"], {}, False), (["--color", "always"], {"NO_COLOR": "1"}, True)):
             with self.subTest(flags=flags, environment=environment):
                 code, sent = self.on_terminal("stdout", *show, *flags, **environment)
-                self.assertEqual((code, "\x1b[1;32mLaunch plan 1.\x1b[0m" in sent), (0, has_color))
+                self.assertEqual((code, "\x1b[1;38;5;28mLaunch plan 1.\x1b[0m" in sent), (0, has_color))
                 self.assertEqual("\x1b" in sent, has_color)
         self.assertNotIn("\x1b", self.run_cli(*show).stdout)  # a pipe
         self.assertIn("\x1b", self.run_cli(*show, "--color", "always").stdout)
