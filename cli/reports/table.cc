@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "cli/reports/text_width.h"
@@ -42,6 +44,23 @@ std::string WithBroken(std::string line, std::string_view cell, std::size_t befo
   line.append(before - Width(line), ' ');
   line += Wrapped(cell, columns, lead, lead).substr(before);
   return line;
+}
+
+std::ptrdiff_t LineCount(std::string_view cell, int columns, std::size_t before) {
+  const std::string lead(before, ' ');
+  return std::ranges::count(Wrapped(cell, columns, lead, lead), '\n');
+}
+
+// Returns true if the last cells take no more lines beside the other columns, from column `beside`
+// on, than below them, from column `below` on.
+bool AreShortBeside(const std::vector<std::vector<std::string>>& rows, std::size_t beside,
+                    std::size_t below, int columns) {
+  std::ptrdiff_t extra = 0;
+  for (const auto& row : rows) {
+    if (row.back().empty()) continue;
+    extra += LineCount(row.back(), columns, beside) - 1 - LineCount(row.back(), columns, below);
+  }
+  return extra <= 0;
 }
 
 }  // namespace
@@ -96,7 +115,9 @@ std::string Table::Text(std::string_view indent, int columns) const {
   if (is_narrow) widths = Widths(is_narrow);
   const bool fits = !is_narrow || end() <= most;
   const std::size_t before = indent.size() + WidthOf(widths, widths.size() - 1);  // the last column
-  const bool breaks_last = !fits && before + kLeastLast <= most;
+  const std::size_t below = indent.size() + 2 * std::string_view(kIndent).size();
+  const bool breaks_last =
+      !fits && before + kLeastLast <= most && AreShortBeside(rows_, before, below, columns);
   if (!fits) widths.pop_back();
   // Columns without room beside the first one go below it.
   while (!fits && widths.size() > 1 && end() > most) widths.pop_back();

@@ -172,4 +172,11 @@ std::string Shortened(std::string_view text, std::size_t columns) {
   return std::string(kept).append(kCut.substr(0, columns));
 }
 
+std::string ShortenedToWords(std::string_view text, std::size_t columns) {
+  std::string cut = Shortened(text, columns);
+  const std::size_t space = cut.rfind(' ');
+  if (cut == text || space == std::string::npos) return cut;
+  return cut.replace(space, std::string::npos, " ...");
+}
+
 }  // namespace meshwright

@@ -13,4 +13,7 @@ std::size_t Width(std::string_view text);
 // Returns the text if it has at most `columns` columns, or else its beginning and "...".
 std::string Shortened(std::string_view text, std::size_t columns);
 
+// Returns the same without a word that is cut: "only on ...", not "only on nvidia...".
+std::string ShortenedToWords(std::string_view text, std::size_t columns);
+
 }  // namespace meshwright

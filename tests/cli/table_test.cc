@@ -1,5 +1,6 @@
 #include "cli/reports/table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "cli/reports/text_width.h"
@@ -84,6 +85,15 @@ TEST(TableTest, BreaksTheLastColumn) {
             "      -\n");
 }
 
+// Beside the id there are 50 - 2 - 7 - 2 = 39 columns, room for one word of 20 in each of four
+// lines. Below it there are 50 - 6 = 44, room for two in each of two lines.
+TEST(TableTest, ALastColumnOfManyLinesStandsBelow) {
+  Table table({{.title = "id"}, {.title = "plan"}});
+  const std::string two = fmt::format("{} {}", std::string(20, 'a'), std::string(20, 'b'));
+  table.AddRow({"study-1", fmt::format("{0} {0}", two)});
+  EXPECT_EQ(table.Text("  ", 50), fmt::format("  id\n  study-1\n      {0}\n      {0}\n", two));
+}
+
 TEST(TableTest, WhatHasNoRoomStandsBelow) {
   // The first two columns end at 2 + 7 + 2 + 9 = 20, and the third at 28.
   EXPECT_EQ(WideTable().Text("  ", 27),
@@ -119,6 +129,12 @@ TEST(ShortenedTest, CutsBetweenCharacters) {
   EXPECT_EQ(Shortened("通义千问", 7), "通义...");
   EXPECT_EQ(Shortened("通义千问", 6), "通...");  // half of the second has no room
   EXPECT_EQ(Shortened("abcd", 2), "..");
+}
+
+TEST(ShortenedTest, CutsBetweenWords) {
+  EXPECT_EQ(ShortenedToWords("only on nvidia-b200", 19), "only on nvidia-b200");
+  EXPECT_EQ(ShortenedToWords("only on nvidia-b200", 18), "only on ...");
+  EXPECT_EQ(ShortenedToWords("searching", 8), "searc...");
 }
 
 TEST(BarTest, ShowsEveryShareAboveZero) {
