@@ -68,8 +68,9 @@ TEST(VariantsTest, TheBestOfAllPrecisions) {
   EXPECT_NEAR(sum, 1, 1e-9);
   for (const AppliedDefault& applied : bf16.applied_defaults) {
     const bool is_common = std::ranges::count(fp32.applied_defaults, applied) == 1;
-    if (is_common)
+    if (is_common) {
       EXPECT_EQ(std::ranges::count(both.applied_defaults, applied), 1) << applied.field;
+    }
   }
   EXPECT_TRUE(both.search.complete);
   EXPECT_EQ(both.search.optimality_gap, 0);
