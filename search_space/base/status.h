@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,20 @@ struct FieldViolation {
   bool operator==(const FieldViolation&) const = default;
 };
 
-// Returns an INVALID_ARGUMENT status that lists violations: 20, then a count (listed_fields.h).
+// The number of wrong fields that a status lists. It counts the others, so that an input with a
+// hundred thousand mistakes has an answer that a caller can receive and a person can read.
+inline constexpr std::size_t kMaxListedFields = 20;
+
+// Returns how many fields are wrong: those in the list, and those that its last entry counts.
+std::size_t CountFields(const std::vector<FieldViolation>& violations);
+
+// Returns the first violations of the list. If there are more than `count`, a last one without a
+// field counts the others: "280 more invalid fields".
+std::vector<FieldViolation> FirstFields(const std::vector<FieldViolation>& violations,
+                                        std::size_t count);
+
+// Returns an INVALID_ARGUMENT status that lists the first kMaxListedFields violations, and counts
+// the others.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
 // Returns the violations that InvalidFields attached; empty for any other status.

@@ -9,7 +9,6 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "search_space/base/clean_text.h"
-#include "search_space/base/listed_fields.h"
 #include "search_space/base/status.h"
 #include "server/tuner/question/study_answer.h"
 

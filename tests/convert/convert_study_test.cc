@@ -462,44 +462,5 @@ TEST(ResultTest, AnswersAreStoredAndShown) {
   EXPECT_EQ(FillAnswer("\xff", none).code(), absl::StatusCode::kDataLoss);
 }
 
-TEST(StudyTest, ShowsTimesInUtc) {
-  const StudyRecord record = {
-      .id = "s",
-      .state = StudyState::kSucceeded,
-      .outcome = "improved",
-      .model_name = "m",
-      .cluster_name = "c",
-      .device_count = 8,
-      .error_message = "e",
-      // 2024-02-29 is day 19782 of Unix time: 54 x 365 + 13 leap days in
-      // 1970..2023, + 31 + 28. 19782 x 86400 s + 23:59:58 = 86398 s.
-      .create_time_ms = (19782LL * 86400 + 86398) * 1000 + 7,
-      .end_time_ms = (19782LL * 86400 + 86400) * 1000,
-      .search_time = Seconds(0.5),
-      .best_step_time = Seconds(2),
-      .gain_over_baseline = 0.25,
-      .best_plan_digest = "d",
-      .revision = 3,
-      .remarks = {
-          .display_name = "first try", .note = "n", .labels = {{"team", "llm"}}, .edit_count = 2}};
-  const v1::Study wire = ToWire(record);
-  EXPECT_EQ(wire.create_time(), "2024-02-29T23:59:58.007Z");
-  EXPECT_EQ(wire.end_time(), "2024-03-01T00:00:00.000Z");
-  EXPECT_EQ(wire.state(), "succeeded");
-  EXPECT_EQ(wire.etag(), "2");
-  EXPECT_THAT(UnsetFields(wire), testing::IsEmpty());
-}
-
-TEST(ProgressTest, EveryFieldIsSet) {
-  const Progress progress = {.phase = "search",
-                             .space_count = 10,
-                             .considered_count = 4,
-                             .evaluated_count = 3,
-                             .limit_count = 8,
-                             .best_step_time = Seconds(1),
-                             .job_status = "trial 1: job 7 pending: Resources"};
-  EXPECT_THAT(UnsetFields(ToWire(progress)), testing::IsEmpty());
-}
-
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

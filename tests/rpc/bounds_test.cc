@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "meshwright/v1/service.grpc.pb.h"
-#include "search_space/base/listed_fields.h"
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
 #include "server/rpc/calls/limits.h"

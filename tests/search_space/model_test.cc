@@ -135,14 +135,17 @@ const LimitCase kLimits[] = {
      [](ModelSpec& m) { m.moe->imbalance_ratio = 0.5; },
      {"model.moe.imbalance_ratio", "0.5; must be >= 1"}},
     {"uneven_groups",
-     [](ModelSpec& m) { m.moe->group_count = 3; },
+     [](ModelSpec& m) {
+       m.moe->group_count = 3;
+       m.moe->groups_per_token = 1;
+     },
      {"model.moe.group_count", "3; must divide expert_count 256"}},
     {"more_chosen_groups",
      [](ModelSpec& m) {
        m.moe->group_count = 2;
        m.moe->groups_per_token = 3;
      },
-     {"model.moe.groups_per_token", "3; must be <= group_count 2"}},
+     {"model.moe.groups_per_token", "3; must be <= 2"}},
     {"shrunk_positions",
      [](ModelSpec& m) { m.rope_scaling = RopeScaling{.factor = 0.5}; },
      {"model.rope_scaling.factor", "0.5; must be >= 1"}},

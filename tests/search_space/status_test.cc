@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "search_space/base/listed_fields.h"
-
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 

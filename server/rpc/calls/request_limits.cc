@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "proto/json/text_fields.h"
-#include "search_space/base/listed_fields.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {

@@ -179,7 +179,7 @@ export interface EqualNodes {
   nodes: number[];
   pool: string;
   stages: number[];
-  /** Of the first of them. */
+  /** The seats of the first of these nodes. */
   seats: Seat[];
 }
 
