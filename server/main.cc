@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -34,6 +35,7 @@
 #include "server/plugins/model_list.h"
 #include "server/plugins/model_registry.h"
 #include "server/process/exit_code.h"
+#include "server/process/file_limit.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
@@ -46,6 +48,10 @@ namespace {
 
 // A predecessor that was told to stop may still be draining (server.h, ServerOptions::drain).
 constexpr std::chrono::seconds kLockWait(10);
+
+// The files that the program may need beside the connections of gRPC: those of the dashboard, of
+// the store and its readers, of jobs and of vendors' models.
+constexpr int kOtherFiles = 512;
 
 struct Flags {
   ServerOptions server = {};
@@ -212,10 +218,18 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const std::string& listen,
   return HttpServer::Start({.listen = listen}, DashboardHandler(face));
 }
 
+// Leaves files for everything else, so that a client with many connections stops nothing.
+int ConnectionLimit(int file_limit, int wanted) {
+  return std::min(wanted, std::max(file_limit - kOtherFiles, file_limit / 2));
+}
+
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = flags.server;
+  options.connection_limit = ConnectionLimit(RaiseFileLimit(), options.connection_limit);
+  options.host_connection_limit =
+      std::min(options.host_connection_limit, options.connection_limit / 2);
   if (registry != nullptr) {
     options.open_model = [&registry](std::string_view name, const Problem& problem,
                                      const std::stop_token& cancel) {

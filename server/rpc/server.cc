@@ -1,13 +1,10 @@
 #include "server/rpc/server.h"
 
-#include <fmt/format.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
-#include <filesystem>
-#include <string_view>
-#include <system_error>
+#include <memory>
 #include <utility>
 
 #include "meshwright/v1/catalog.grpc.pb.h"
@@ -16,6 +13,9 @@
 #include "search_space/base/status.h"
 #include "server/rpc/calls/limits.h"
 #include "server/rpc/calls/work_pool.h"
+#include "server/rpc/listen_socket.h"
+#include "server/rpc/listener.h"
+#include "server/rpc/open_connections.h"
 #include "server/rpc/services/services.h"
 #include "server/tuner/question/knowledge.h"
 
@@ -27,49 +27,12 @@ constexpr std::size_t kWaitingCalls = 256;
 // The time to send the last answers. gRPC's own drain would also wait for idle connections to
 // close, and a client without open calls does not read from its connection.
 constexpr std::chrono::milliseconds kGoodbye(250);
-constexpr std::string_view kUnixPrefix = "unix:";
-
-// Returns the host of "HOST:PORT" or "[HOST]:PORT".
-std::string_view HostOf(std::string_view address) {
-  const std::size_t colon = address.rfind(':');
-  std::string_view host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return host;
-}
-
-bool IsLocal(std::string_view address) {
-  if (address.starts_with(kUnixPrefix)) return true;
-  const std::string_view host = HostOf(address);
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
-absl::Status CheckAddress(const ServerOptions& options) {
-  if (options.listen.find(':') == std::string::npos) {
-    return InvalidFields(
-        {{.field = "listen",
-          .description = fmt::format("'{}'; must be HOST:PORT or unix:/path", options.listen)}});
-  }
-  if (IsLocal(options.listen) || options.allows_other_hosts) return absl::OkStatus();
-  return InvalidFields(
-      {{.field = "listen",
-        .description = fmt::format("'{}'; anybody who can reach it could use the server: listen on "
-                                   "127.0.0.1 or unix:/path, or allow it with --insecure-listen",
-                                   options.listen)}});
-}
-
-// Makes a Unix socket accessible only to its owner.
-void RestrictSocket(const std::string& address) {
-  if (!address.starts_with(kUnixPrefix)) return;
-  using std::filesystem::perms;
-  std::error_code ignored;  // an abstract socket has no file
-  std::filesystem::permissions(address.substr(kUnixPrefix.size()),
-                               perms::owner_read | perms::owner_write, ignored);
-}
-
-std::string ReachableAddress(const std::string& listen, int port) {
-  if (listen.starts_with(kUnixPrefix)) return listen;
-  return fmt::format("{}:{}", listen.substr(0, listen.rfind(':')), port);
-}
+// A connection that is not used for so long is closed; its client opens another when it needs one.
+constexpr std::chrono::milliseconds kIdle = std::chrono::minutes(10);
+// The time in which a new connection must say that it speaks HTTP/2.
+constexpr std::chrono::milliseconds kHandshake = std::chrono::seconds(10);
+// A connection that has been silent for so long is asked whether its client is still there.
+constexpr std::chrono::milliseconds kSilence = std::chrono::minutes(2);
 
 // Refuses compressed messages, because gRPC bounds a message only after it is decompressed: 1.5 MB
 // would become 1.5 GB first.
@@ -77,6 +40,14 @@ void RefuseCompression(grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
+int Milliseconds(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
+
+void LimitConnections(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshake));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(kIdle));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kSilence));
 }
 
 constexpr const char* kServiceNames[] = {
@@ -104,6 +75,9 @@ struct Server::State {
         history(MakeHistoryService(context)) {}
 
   absl::Status Listen();
+  absl::Status TakeConnections(
+      ListenSockets sockets,
+      std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
 
   const ServerOptions options;
   WorkPool pool;
@@ -115,10 +89,14 @@ struct Server::State {
   std::unique_ptr<grpc::Service> feedback;
   std::unique_ptr<grpc::Service> history;
   std::string address;
-  std::unique_ptr<grpc::Server> grpc_server;  // last, because it uses all members above
+  std::unique_ptr<grpc::Server> grpc_server;  // uses all members above
+  std::unique_ptr<Listener> listener;         // passes connections to the server
 };
 
 absl::Status Server::State::Listen() {
+  ASSIGN_OR_RETURN(ListenSockets sockets,
+                   meshwright::Listen(options.listen, options.allows_other_hosts));
+  address = sockets.address;
   // Both are plug-ins of the process, not of one builder. Setting them again changes nothing.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -126,11 +104,11 @@ absl::Status Server::State::Listen() {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
-  // Without this, a second server on the same port would silently get half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   RefuseCompression(builder);
-  int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  LimitConnections(builder);
+  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   builder.RegisterService(recommendation.get());
   builder.RegisterService(&tuning->service());
   builder.RegisterService(catalog.get());
@@ -138,18 +116,25 @@ absl::Status Server::State::Listen() {
   builder.RegisterService(feedback.get());
   builder.RegisterService(history.get());
   grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr) {
-    return WithReason(
-        absl::UnavailableError(fmt::format("cannot listen on '{}': in use, or not an address of "
-                                           "this machine",
-                                           options.listen)),
-        "CANNOT_LISTEN");
-  }
-  RestrictSocket(options.listen);
-  address = ReachableAddress(options.listen, port);
+  if (grpc_server == nullptr) return absl::InternalError("gRPC does not start");
   for (const char* name : kServiceNames) {
     grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
   }
+  return TakeConnections(std::move(sockets), std::move(acceptor));
+}
+
+absl::Status Server::State::TakeConnections(
+    ListenSockets sockets,
+    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
+  const auto take = [to = std::shared_ptr(std::move(acceptor))](int socket, int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = socket;
+    parameters.fd = connection;
+    to->HandleNewConnection(&parameters);
+  };
+  const ConnectionLimits limits = {.all = options.connection_limit,
+                                   .host = options.host_connection_limit};
+  ASSIGN_OR_RETURN(listener, Listener::Start(std::move(sockets), limits, take));
   return absl::OkStatus();
 }
 
@@ -157,7 +142,6 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const Knowledge& knowledge, Engine& engine) {
-  RETURN_IF_ERROR(CheckAddress(options));
   auto state = std::make_unique<State>(options, knowledge, engine);
   RETURN_IF_ERROR(state->Listen());
   return std::unique_ptr<Server>(new Server(std::move(state)));
@@ -172,6 +156,7 @@ void Server::Shutdown() {
   state_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   state_->tuning->Close();
   state_->pool.Drain(state_->options.drain);
+  if (state_->listener != nullptr) state_->listener->Stop();
   state_->grpc_server->Shutdown(std::chrono::system_clock::now() + kGoodbye);
   state_->grpc_server->Wait();
   state_->grpc_server.reset();

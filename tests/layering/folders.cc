@@ -109,8 +109,8 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ recorder server/tuner/ server/engine server/convert "
                 "server/rpc/calls"},
     {.path = "server/rpc",
-     .may_use = "search_space/base server/tuner/question server/engine server/rpc/calls "
-                "server/rpc/services"},
+     .may_use = "search_space/base server/tuner/question server/process server/engine "
+                "server/rpc/calls server/rpc/services"},
     {.path = "server/http",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
                 "server/engine proto/json server/convert server/rpc/calls"},

@@ -27,13 +27,15 @@ inline const Knowledge& Known() {
 // A real engine on a real file, with a real server on a port of its own.
 class RunningServer {
  public:
-  explicit RunningServer(std::chrono::milliseconds heartbeat = std::chrono::milliseconds(100)) {
+  explicit RunningServer(std::chrono::milliseconds heartbeat = std::chrono::milliseconds(100))
+      : RunningServer(ServerOptions{.heartbeat = heartbeat}) {}
+  explicit RunningServer(ServerOptions options) {
+    options.listen = "127.0.0.1:0";
+    options.drain = std::chrono::milliseconds(500);
     auto recorder = Recorder::Open({.path = folder_.File("history.db")});
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     engine_ = *Engine::Start(*std::move(recorder), Known(), ProtobufCodec(Known()));
-    server_ = *Server::Start(
-        {.listen = "127.0.0.1:0", .heartbeat = heartbeat, .drain = std::chrono::milliseconds(500)},
-        Known(), *engine_);
+    server_ = *Server::Start(options, Known(), *engine_);
     auto client = Client::Connect(server_->address());
     EXPECT_TRUE(client.ok()) << client.status();
     client_ = std::make_unique<Client>(*std::move(client));
