@@ -121,9 +121,10 @@ HttpResponse AskResponse(const absl::StatusOr<std::string>& body) {
 OpenReply InPool(WorkPool& pool, Work work) {
   return [&pool, work = std::move(work)](const Reply& reply) -> std::function<void()> {
     auto gone = std::make_shared<std::stop_source>();
-    const absl::Status submitted = pool.Submit([work, reply, gone] {
+    const auto run = [work, reply, gone] {
       if (!gone->stop_requested()) reply(AskResponse(work(gone->get_token())));
-    });
+    };
+    const absl::Status submitted = pool.Submit({.run = run});
     if (!submitted.ok()) {
       reply(ErrorResponse(submitted));
       return {};
@@ -134,7 +135,8 @@ OpenReply InPool(WorkPool& pool, Work work) {
 
 }  // namespace
 
-AskApi::AskApi(const ReadFace& face) : face_(face), pool_(kThreads, kMaxWaiting) {}
+AskApi::AskApi(const ReadFace& face)
+    : face_(face), pool_({.threads = kThreads, .waiting = kMaxWaiting}) {}
 
 std::optional<HttpAnswer> AskApi::Answer(const HttpRequest& request) {
   const auto path = DecodePath(request.path);

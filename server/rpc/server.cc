@@ -24,6 +24,7 @@ namespace {
 
 // The number of calls that may wait for a worker; further calls are refused at once.
 constexpr std::size_t kWaitingCalls = 256;
+constexpr std::size_t kWaitingHeavyCalls = 32;
 // The time to send the last answers. gRPC's own drain would also wait for idle connections to
 // close, and a client without open calls does not read from its connection.
 constexpr std::chrono::milliseconds kGoodbye(250);
@@ -60,10 +61,15 @@ constexpr const char* kServiceNames[] = {
 struct Server::State {
   State(const ServerOptions& options_in, const Knowledge& knowledge, Engine& engine)
       : options(options_in),
-        pool(options_in.worker_count, kWaitingCalls),
+        pool({.threads = options_in.worker_count + 1,
+              .waiting = kWaitingCalls,
+              .caller_threads = options_in.worker_count,
+              .caller_waiting = kWaitingCalls / 4}),
+        heavy_pool({.waiting = kWaitingHeavyCalls, .caller_waiting = kWaitingHeavyCalls / 4}),
         context{knowledge,
                 engine,
                 pool,
+                heavy_pool,
                 options_in.open_model,
                 options_in.cost_models,
                 options_in.list_cost_models},
@@ -81,6 +87,7 @@ struct Server::State {
 
   const ServerOptions options;
   WorkPool pool;
+  WorkPool heavy_pool;
   const ServiceContext context;
   std::unique_ptr<grpc::Service> recommendation;
   std::unique_ptr<ClosableService> tuning;
@@ -155,7 +162,10 @@ void Server::Shutdown() {
   if (state_->grpc_server == nullptr) return;
   state_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   state_->tuning->Close();
+  const auto drained_by = std::chrono::steady_clock::now() + state_->options.drain;
   state_->pool.Drain(state_->options.drain);
+  state_->heavy_pool.Drain(
+      std::chrono::ceil<std::chrono::milliseconds>(drained_by - std::chrono::steady_clock::now()));
   if (state_->listener != nullptr) state_->listener->Stop();
   state_->grpc_server->Shutdown(std::chrono::system_clock::now() + kGoodbye);
   state_->grpc_server->Wait();

@@ -19,7 +19,8 @@ struct ServerOptions {
   // "HOST:PORT" (port 0: any free one) or "unix:/path".
   std::string listen = "127.0.0.1:50551";
   bool allows_other_hosts = false;  // otherwise only loopback and Unix sockets: there is no TLS
-  int worker_count = 2;             // threads that answer Recommend and EvaluatePlans
+  // Threads that answer Recommend and the like for one connection. Others have one more.
+  int worker_count = 2;
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);  // pause, in streams
   std::chrono::milliseconds drain = std::chrono::seconds(5);       // time that calls get to end in
   OpenPlanModel open_model = {};  // opens vendors' models, which outlive the server; null: none

@@ -7,21 +7,25 @@
 
 namespace meshwright {
 
-PooledReactor* PooledReactor::Start(WorkPool& pool, const char* method,
-                                    const google::protobuf::Message& request, Work work) {
-  auto* reactor = new PooledReactor(method, request, std::move(work));
-  const absl::Status submitted = pool.Submit([reactor] { reactor->Run(); });
+PooledReactor* PooledReactor::Start(WorkPool& pool, const Call& call, Work work) {
+  auto* reactor = new PooledReactor(pool, call, std::move(work));
+  const absl::Status submitted = pool.Submit(
+      {.run = [reactor] { reactor->Run(); }, .caller = call.context.peer(), .owner = reactor});
   if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
   return reactor;
 }
 
-PooledReactor::PooledReactor(const char* method, const google::protobuf::Message& request,
-                             Work work)
-    : method_(method), request_(request), work_(std::move(work)) {}
+PooledReactor::PooledReactor(WorkPool& pool, const Call& call, Work work)
+    : pool_(pool), call_(call), work_(std::move(work)) {}
+
+void PooledReactor::OnCancel() {
+  cancel_.request_stop();
+  if (pool_.TakeBack(this)) Finish(ToGrpc(absl::CancelledError("nobody waits for the answer")));
+}
 
 void PooledReactor::Run() {
   const absl::Status status =
-      RunCall(method_, request_, [this] { return work_(cancel_.get_token()); });
+      RunCall(call_.method, call_.request, [this] { return work_(cancel_.get_token()); });
   Finish(ToGrpc(status));  // last, because the reactor may be gone when this returns
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <functional>
@@ -14,24 +15,30 @@ class Message;
 
 namespace meshwright {
 
-// A call that the pool answers. Cancelling the call stops its work.
+// A call that the pool answers. Cancelling the call stops its work, and takes it out of the queue
+// if it has not begun; so does the call's deadline.
 class PooledReactor final : public grpc::ServerUnaryReactor {
  public:
   using Work = std::function<absl::Status(std::stop_token)>;
 
-  // `method` and `request` must outlive the call.
-  static PooledReactor* Start(WorkPool& pool, const char* method,
-                              const google::protobuf::Message& request, Work work);
+  struct Call {
+    const char* method = "";
+    const grpc::CallbackServerContext& context;
+    const google::protobuf::Message& request;
+  };
 
-  void OnCancel() override { cancel_.request_stop(); }
+  // `call` must outlive the call, except for itself.
+  static PooledReactor* Start(WorkPool& pool, const Call& call, Work work);
+
+  void OnCancel() override;
   void OnDone() override { delete this; }
 
  private:
-  PooledReactor(const char* method, const google::protobuf::Message& request, Work work);
+  PooledReactor(WorkPool& pool, const Call& call, Work work);
   void Run();
 
-  const char* const method_;
-  const google::protobuf::Message& request_;
+  WorkPool& pool_;
+  const Call call_;
   const Work work_;
   std::stop_source cancel_;
 };

@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,29 +17,59 @@
 
 namespace meshwright {
 
-// Threads for answers that take more than a moment, so that gRPC's own threads stay free. If the
-// queue is full, work is refused at once, so that callers do not wait beyond their deadlines.
+struct WorkPoolLimits {
+  int threads = 1;
+  std::size_t waiting = 256;  // calls that wait; further ones are refused at once
+  // The shares of one caller; absent: all. Others always find a thread and room to wait.
+  std::optional<int> caller_threads = {};
+  std::optional<std::size_t> caller_waiting = {};
+};
+
+// A call's work, which must not throw.
+struct PooledWork {
+  std::function<void()> run = {};
+  std::string caller = {};      // whose turn it takes
+  const void* owner = nullptr;  // by which it can be taken back
+};
+
+// Threads for answers that take more than a moment, so that gRPC's own threads stay free. Callers
+// take turns, so that one with many calls delays the others by one call only.
 class WorkPool {
  public:
-  WorkPool(int thread_count, std::size_t queue_limit);
+  explicit WorkPool(const WorkPoolLimits& limits);
   ~WorkPool();  // runs what is queued, then ends
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
-  // Queues work, which must not throw. Returns RESOURCE_EXHAUSTED with reason SERVER_BUSY if the
-  // queue is full, and UNAVAILABLE with reason SERVER_STOPPING after Drain.
-  absl::Status Submit(std::function<void()> work);
+  // Queues work. Returns RESOURCE_EXHAUSTED with reason SERVER_BUSY if too much is waiting already,
+  // so that callers do not wait beyond their deadlines, and UNAVAILABLE with reason SERVER_STOPPING
+  // after Drain.
+  absl::Status Submit(PooledWork work);
+
+  // Removes work that nobody waits for any more. Returns false if it has begun.
+  bool TakeBack(const void* owner);
 
   // Accepts no more work and waits up to a limit for the work that it has.
   void Drain(std::chrono::milliseconds limit);
 
  private:
-  void Run(const std::stop_token& stop);
+  struct Caller {
+    std::deque<PooledWork> waiting = {};
+    int running_count = 0;
+  };
 
-  const std::size_t queue_limit_;
+  void Run(const std::stop_token& stop);
+  // Returns the caller whose turn it is; the end if none may begin work.
+  std::deque<std::string>::iterator Next();
+  PooledWork Begin(std::deque<std::string>::iterator turn);
+  void End(const std::string& caller);
+
+  const WorkPoolLimits limits_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::function<void()>> queue_;
+  std::map<std::string, Caller> callers_;  // that have work waiting or running
+  std::deque<std::string> turns_;          // callers that have work waiting, in their order
+  std::size_t waiting_count_ = 0;
   int busy_count_ = 0;
   bool is_draining_ = false;
   std::vector<std::jthread> threads_;  // last, because they use the members above

@@ -54,10 +54,10 @@ class ServerService final : public v1::ServerService::CallbackService {
   }
 
   // Uses the pool, because every file is read whole.
-  grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* context,
                                            const v1::ListCostModelsRequest* request,
                                            v1::ListCostModelsResponse* response) override {
-    return PooledReactor::Start(context_.pool, "ListCostModels", *request,
+    return PooledReactor::Start(context_.pool, {"ListCostModels", *context, *request},
                                 [this, response](const std::stop_token& /*cancel*/) {
                                   if (context_.list_cost_models) {
                                     *response = context_.list_cost_models();

@@ -18,11 +18,11 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
  public:
   explicit FeedbackService(const ServiceContext& context) : context_(context) {}
 
-  grpc::ServerUnaryReactor* CreateJobReport(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerUnaryReactor* CreateJobReport(grpc::CallbackServerContext* context,
                                             const v1::CreateJobReportRequest* request,
                                             v1::CreateJobReportResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "CreateJobReport", *request,
+        context_.pool, {"CreateJobReport", *context, *request},
         [this, request, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::CreateJobReport(*request, Reports()));
           return absl::OkStatus();
@@ -30,10 +30,10 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
   }
 
   grpc::ServerUnaryReactor* BatchCreateJobReports(
-      grpc::CallbackServerContext* /*context*/, const v1::BatchCreateJobReportsRequest* request,
+      grpc::CallbackServerContext* context, const v1::BatchCreateJobReportsRequest* request,
       v1::BatchCreateJobReportsResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "BatchCreateJobReports", *request,
+        context_.pool, {"BatchCreateJobReports", *context, *request},
         [this, request, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::BatchCreateJobReports(*request, Reports()));
           return absl::OkStatus();

@@ -30,10 +30,11 @@ constexpr SpoolLimits kImportLimits = {.bytes = 64'000'000, .line_bytes = 1'000'
 // Writes the export to a spool on the pool's thread, then sends it as fast as the caller reads.
 class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryResponse> {
  public:
-  static ExportReactor* Start(const ServiceContext& context,
+  static ExportReactor* Start(const grpc::CallbackServerContext& call,
+                              const ServiceContext& context,
                               const v1::ExportHistoryRequest& request) {
     auto* reactor = new ExportReactor();
-    const absl::Status submitted = context.pool.Submit([reactor, context, &request] {
+    const auto run = [reactor, context, &request] {
       const absl::Status status =
           RunCall("ExportHistory", request, [&] { return reactor->Fill(context.engine, request); });
       if (status.ok()) {
@@ -41,7 +42,8 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
       } else {
         reactor->Finish(ToGrpc(status));
       }
-    });
+    };
+    const absl::Status submitted = context.heavy_pool.Submit({.run = run, .caller = call.peer()});
     if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
     return reactor;
   }
@@ -117,9 +119,10 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
       Finish(ToGrpc(absl::CancelledError("the caller has disconnected")));
       return;
     }
-    const absl::Status submitted = context_.pool.Submit([this] {
+    const auto run = [this] {
       Finish(ToGrpc(RunCall("ImportHistory", request_, [this] { return Import(); })));
-    });
+    };
+    const absl::Status submitted = context_.heavy_pool.Submit({.run = run, .caller = call_.peer()});
     if (!submitted.ok()) Finish(ToGrpc(submitted));
   }
 
@@ -190,8 +193,8 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   }
 
   grpc::ServerWriteReactor<v1::ExportHistoryResponse>* ExportHistory(
-      grpc::CallbackServerContext* /*context*/, const v1::ExportHistoryRequest* request) override {
-    return ExportReactor::Start(context_, *request);
+      grpc::CallbackServerContext* context, const v1::ExportHistoryRequest* request) override {
+    return ExportReactor::Start(*context, context_, *request);
   }
 
   grpc::ServerReadReactor<v1::ImportHistoryRequest>* ImportHistory(
@@ -199,11 +202,11 @@ class HistoryService final : public v1::HistoryService::CallbackService {
     return new ImportReactor(*context, context_, *response);
   }
 
-  grpc::ServerUnaryReactor* BackupStore(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerUnaryReactor* BackupStore(grpc::CallbackServerContext* context,
                                         const v1::BackupStoreRequest* request,
                                         v1::BackupStoreResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "BackupStore", *request,
+        context_.heavy_pool, {"BackupStore", *context, *request},
         [this, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::BackupStore(context_.engine.queries(), NowMs()));
           return absl::OkStatus();

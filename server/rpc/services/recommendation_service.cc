@@ -62,17 +62,17 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                       v1::RecommendResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, "Recommend", *request,
+        context_.pool, {"Recommend", *context, *request},
         [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
           return Answer(*request, *response, {search_end, std::move(cancel)});
         });
   }
 
-  grpc::ServerUnaryReactor* EvaluatePlans(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerUnaryReactor* EvaluatePlans(grpc::CallbackServerContext* context,
                                           const v1::EvaluatePlansRequest* request,
                                           v1::EvaluatePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "EvaluatePlans", *request,
+        context_.heavy_pool, {"EvaluatePlans", *context, *request},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
           ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel,
@@ -86,7 +86,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                         v1::ExplainPlanResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, "ExplainPlan", *request,
+        context_.pool, {"ExplainPlan", *context, *request},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const Explanation explanation,
@@ -101,7 +101,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                   v1::SweepResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, "Sweep", *request,
+        context_.heavy_pool, {"Sweep", *context, *request},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const SweepRange range,
@@ -114,11 +114,11 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         });
   }
 
-  grpc::ServerUnaryReactor* ComparePlans(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerUnaryReactor* ComparePlans(grpc::CallbackServerContext* context,
                                          const v1::ComparePlansRequest* request,
                                          v1::ComparePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "ComparePlans", *request,
+        context_.pool, {"ComparePlans", *context, *request},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(*response,
                            meshwright::ComparePlans(*request, QuestionContextOf(context_, cancel)));

@@ -24,7 +24,8 @@ namespace meshwright {
 struct ServiceContext {
   const Knowledge& knowledge;
   Engine& engine;
-  WorkPool& pool;
+  WorkPool& pool;                                   // for answers that somebody waits for
+  WorkPool& heavy_pool;                             // for calls that may take minutes
   const OpenPlanModel open_model = {};              // null if there are no vendors' models
   const std::vector<std::string> cost_models = {};  // their names
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};

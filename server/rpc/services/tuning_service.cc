@@ -116,11 +116,11 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     });
   }
 
-  grpc::ServerUnaryReactor* CompareStudyPlans(grpc::CallbackServerContext* /*context*/,
+  grpc::ServerUnaryReactor* CompareStudyPlans(grpc::CallbackServerContext* context,
                                               const v1::CompareStudyPlansRequest* request,
                                               v1::ComparePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "CompareStudyPlans", *request,
+        context_.pool, {"CompareStudyPlans", *context, *request},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           auto answer = meshwright::CompareStudyPlans(context_.engine.queries(), *request,
                                                       QuestionContextOf(context_, cancel));
