@@ -34,6 +34,8 @@ constexpr std::chrono::milliseconds kIdle = std::chrono::minutes(10);
 constexpr std::chrono::milliseconds kHandshake = std::chrono::seconds(10);
 // A connection that has been silent for so long is asked whether its client is still there.
 constexpr std::chrono::milliseconds kSilence = std::chrono::minutes(2);
+// The open calls of one connection; clients keep further ones to themselves.
+constexpr int kCallsOfConnection = 128;
 
 // Refuses compressed messages, because gRPC bounds a message only after it is decompressed: 1.5 MB
 // would become 1.5 GB first.
@@ -46,6 +48,7 @@ void RefuseCompression(grpc::ServerBuilder& builder) {
 int Milliseconds(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
 
 void LimitConnections(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsOfConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshake));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(kIdle));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kSilence));
@@ -74,7 +77,9 @@ struct Server::State {
                 options_in.cost_models,
                 options_in.list_cost_models},
         recommendation(MakeRecommendationService(context)),
-        tuning(MakeTuningService(context, options_in.heartbeat)),
+        tuning(MakeTuningService(context, {.heartbeat = options_in.heartbeat,
+                                           .limit = options_in.watch_limit,
+                                           .host_limit = options_in.host_watch_limit})),
         catalog(MakeCatalogService(context)),
         server(MakeServerService(context)),
         feedback(MakeFeedbackService(context)),

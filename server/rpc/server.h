@@ -29,6 +29,8 @@ struct ServerOptions {
   // What all callers together, and those on one machine, may have open.
   int connection_limit = 4096;
   int host_connection_limit = 2048;
+  int watch_limit = 4096;
+  int host_watch_limit = 2048;
 };
 
 // The gRPC interface of an engine: its services, the standard health service (SERVING for the whole

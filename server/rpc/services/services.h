@@ -20,6 +20,13 @@
 
 namespace meshwright {
 
+struct WatchOptions {
+  std::chrono::milliseconds heartbeat = std::chrono::seconds(15);
+  int limit = 4096;            // open watches of the server
+  int host_limit = 2048;       // open watches of one machine
+  int connection_limit = 128;  // open watches of one connection
+};
+
 // The context that the services of one server share. It outlives them.
 struct ServiceContext {
   const Knowledge& knowledge;
@@ -54,7 +61,7 @@ class ClosableService {
 
 std::unique_ptr<grpc::Service> MakeRecommendationService(const ServiceContext& context);
 std::unique_ptr<ClosableService> MakeTuningService(const ServiceContext& context,
-                                                   std::chrono::milliseconds heartbeat);
+                                                   const WatchOptions& watches);
 std::unique_ptr<grpc::Service> MakeCatalogService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeServerService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeFeedbackService(const ServiceContext& context);

@@ -28,8 +28,8 @@ absl::Status NameStudy(const absl::Status& status, const std::string& id) {
 
 class TuningService final : public v1::TuningService::CallbackService, public ClosableService {
  public:
-  TuningService(const ServiceContext& context, std::chrono::milliseconds heartbeat)
-      : context_(context), watchers_(heartbeat) {}
+  TuningService(const ServiceContext& context, const WatchOptions& watches)
+      : context_(context), watchers_(watches) {}
 
   grpc::Service& service() override { return *this; }
   void Close() override { watchers_.Close(); }
@@ -191,8 +191,8 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
 }  // namespace
 
 std::unique_ptr<ClosableService> MakeTuningService(const ServiceContext& context,
-                                                   std::chrono::milliseconds heartbeat) {
-  return std::make_unique<TuningService>(context, heartbeat);
+                                                   const WatchOptions& watches) {
+  return std::make_unique<TuningService>(context, watches);
 }
 
 }  // namespace meshwright

@@ -1,7 +1,11 @@
 #include "server/rpc/services/watch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "recorder/records.h"
@@ -10,6 +14,7 @@
 #include "server/convert/study_wire.h"
 #include "server/convert/wire_time.h"
 #include "server/engine/journal_events.h"
+#include "server/rpc/calls/caller.h"
 
 namespace meshwright {
 namespace {
@@ -29,14 +34,24 @@ absl::Status StoppingError() {
                     "SERVER_STOPPING");
 }
 
+absl::Status TooMany(std::string_view whose, int limit) {
+  return WithReason(absl::ResourceExhaustedError(
+                        fmt::format("too many watches: {} are open already{}", limit, whose)),
+                    "TOO_MANY_WATCHES");
+}
+
 }  // namespace
 
 WatchReactor::WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers)
     : context_(context), engine_(engine), watchers_(watchers) {
-  watchers_.Add(this);
+  admitted_ = watchers_.Add(this, context.peer());
 }
 
 void WatchReactor::Follow(const std::string& study_id, std::int64_t after_revision) {
+  if (!admitted_.ok()) {
+    Close(admitted_);
+    return;
+  }
   if (after_revision < 0) {
     Close(InvalidFields({{.field = "after_revision", .description = "negative; must be >= 0"}}));
     return;
@@ -181,36 +196,58 @@ void WatchReactor::OnDone() {
   delete this;
 }
 
-Watchers::Watchers(std::chrono::milliseconds heartbeat)
-    : thread_([this, heartbeat](const std::stop_token& stop) { Run(stop, heartbeat); }) {}
+Watchers::Watchers(const WatchOptions& options)
+    : options_(options), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
-void Watchers::Add(WatchReactor* watch) {
-  bool is_closed = false;
-  {
-    const std::lock_guard lock(mutex_);
-    watches_.insert(watch);
-    is_closed = is_closed_;
+absl::Status Watchers::Add(WatchReactor* watch, const std::string& peer) {
+  const std::string host = HostOfPeer(peer);
+  const std::lock_guard lock(mutex_);
+  if (is_closed_) return StoppingError();
+  if (std::ssize(watches_) >= options_.limit) return TooMany("", options_.limit);
+  if (Count(host) >= options_.host_limit) return TooMany(" of this machine", options_.host_limit);
+  // Clients of HTTP/2 keep a limit of open calls by themselves, but nothing makes others do so.
+  if (peer != host && Count(peer) >= options_.connection_limit) {
+    return TooMany(" of this connection", options_.connection_limit);
   }
-  if (is_closed) watch->Close(StoppingError());
+  ChangeCount(host, 1);
+  if (peer != host) ChangeCount(peer, 1);
+  watches_.emplace(watch, peer);
+  return absl::OkStatus();
 }
 
 void Watchers::Remove(WatchReactor* watch) {
   const std::lock_guard lock(mutex_);
-  watches_.erase(watch);
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;
+  const std::string host = HostOfPeer(found->second);
+  ChangeCount(host, -1);
+  if (found->second != host) ChangeCount(found->second, -1);
+  watches_.erase(found);
+}
+
+int Watchers::Count(const std::string& caller) const {
+  const auto count = counts_.find(caller);
+  return count == counts_.end() ? 0 : count->second;
+}
+
+void Watchers::ChangeCount(const std::string& caller, int change) {
+  const auto count = counts_.try_emplace(caller, 0).first;
+  count->second += change;
+  if (count->second == 0) counts_.erase(count);
 }
 
 void Watchers::Close() {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
-  for (WatchReactor* watch : watches_) watch->Close(StoppingError());
+  for (const auto& [watch, peer] : watches_) watch->Close(StoppingError());
 }
 
-void Watchers::Run(const std::stop_token& stop, std::chrono::milliseconds heartbeat) {
+void Watchers::Run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    changed_.wait_for(lock, stop, heartbeat, [] { return false; });
+    changed_.wait_for(lock, stop, options_.heartbeat, [] { return false; });
     if (stop.stop_requested()) return;
-    for (WatchReactor* watch : watches_) watch->Heartbeat();
+    for (const auto& [watch, peer] : watches_) watch->Heartbeat();
   }
 }
 

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -19,6 +19,7 @@
 #include "meshwright/v1/service.pb.h"
 #include "recorder/records.h"
 #include "server/engine/engine.h"
+#include "server/rpc/services/services.h"
 
 namespace meshwright {
 
@@ -50,6 +51,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
   grpc::CallbackServerContext& context_;
   Engine& engine_;
   Watchers& watchers_;
+  absl::Status admitted_;
   std::optional<std::int64_t> subscription_ = {};
 
   std::mutex mutex_;  // guards all members below; never held while gRPC is called
@@ -65,25 +67,31 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
   std::chrono::steady_clock::time_point closed_at_;  // when `closing_` was set
 };
 
-// All open watches of a server. It sends each its heartbeats, and closes them when the server
-// stops.
+// All open watches of a server. It limits them, sends each its heartbeats, and closes them when the
+// server stops.
 class Watchers {
  public:
-  explicit Watchers(std::chrono::milliseconds heartbeat);
+  explicit Watchers(const WatchOptions& options);
   ~Watchers() = default;
   Watchers(const Watchers&) = delete;
   Watchers& operator=(const Watchers&) = delete;
 
-  void Add(WatchReactor* watch);
+  // Returns RESOURCE_EXHAUSTED with reason TOO_MANY_WATCHES if too many are open already.
+  absl::Status Add(WatchReactor* watch, const std::string& peer);
   void Remove(WatchReactor* watch);
   void Close();  // also closes watches that are opened later
 
  private:
-  void Run(const std::stop_token& stop, std::chrono::milliseconds heartbeat);
+  void Run(const std::stop_token& stop);
+  int Count(const std::string& caller) const;
+  void ChangeCount(const std::string& caller, int change);
 
+  const WatchOptions options_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::set<WatchReactor*> watches_;  // not owned: each deletes itself when it is done
+  // Each watch with its peer. They are not owned: each deletes itself when it is done.
+  std::map<WatchReactor*, std::string> watches_;
+  std::map<std::string, int> counts_;  // by peer, and by the peer's machine
   bool is_closed_ = false;
   std::jthread thread_;  // last, because it uses all members above
 };
