@@ -6,7 +6,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -110,6 +112,21 @@ TEST(DaemonRetentionTest, ForgetsOldEstimatesWhenAsked) {
   Daemon forgets({"--db", path, "--log-level", "error", "--keep-estimates-days", "1"});
   EXPECT_EQ(forgets.Stop(SIGTERM), 0);
   EXPECT_EQ(count_plans(), 2u);  // the baseline and the best
+}
+
+TEST(DaemonFilesTest, OpensAsManyFilesAsTheSystemAllows) {
+  const TemporaryFolder folder;
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  rlimit low = limit;
+  low.rlim_cur = std::min<rlim_t>(limit.rlim_max / 2, 512);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Daemon daemon({"--db", folder.File("history.db"), "--log-level", "error"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlimit raised = {};
+  ASSERT_EQ(prlimit(daemon.pid(), RLIMIT_NOFILE, nullptr, &raised), 0);
+  EXPECT_EQ(raised.rlim_cur, limit.rlim_max);
+  EXPECT_EQ(daemon.Stop(SIGTERM), 0);
 }
 
 TEST(DaemonStoreTest, ASecondServerOnTheSameStoreStopsAndNamesTheFirst) {
