@@ -45,6 +45,7 @@ class Routes:
         read = (folder / "read_api.cc").read_text()
         self.rows = [("GET", address, request) for address, request in self.READ.findall(read)]
         self.rows += [("GET", address, "WatchStudyRequest") for address in self.WATCH.findall(read)]
+        self.trace = re.search(r'kTraceAddress = "([^"]+)"', (folder / "ask_api.cc").read_text()).group(1)
         for name in ("ask_api.cc", "write_api.cc"):
             self.rows += self.CALL.findall((folder / name).read_text())
 
@@ -181,10 +182,23 @@ class Document:
                 "default": {"description": "An error, with its reason and every wrong field.",
                             "content": {"application/json": {"schema": ref(ERROR)}}}}
 
+    def trace(self):
+        """The simulated step of a plan, which is no message."""
+        made = self.operation("GET", "/v1/studies/{study_id}/plans/{rank}", "GetPlanRequest")
+        made |= {"operationId": "TraceStudyPlan", "summary": "Trace study plan",
+                 "description": "Returns the simulated step of a plan that the study ranked, as `meshwright trace` "
+                                "writes it. NOT_FOUND: UNKNOWN_STUDY, UNKNOWN_PLAN."}
+        made["responses"]["200"] = {
+            "description": "The trace event format, which Perfetto opens",
+            "content": {"application/json": {"schema": {"type": "object"}}}}
+        return made
+
     def paths(self):
         paths = {}
-        for method, address, request in Routes(ROOT / "server/http").rows:
+        routes = Routes(ROOT / "server/http")
+        for method, address, request in routes.rows:
             paths.setdefault(address, {})[method.lower()] = self.operation(method, address, request)
+        paths[routes.trace] = {"get": self.trace()}
         paths[OWN_ADDRESS] = {"get": {
             "operationId": "GetOpenApi", "summary": "This description",
             "responses": {"200": {"description": "OpenAPI 3.1",

@@ -17,6 +17,8 @@
 #include "server/convert/study_wire.h"
 #include "server/convert/workload_settings_wire.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/answers/timeline.h"
+#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_control.h"
 
 namespace meshwright {
@@ -198,6 +200,27 @@ absl::StatusOr<v1::ComparePlansResponse> CompareStudyPlans(
   }
   ASSIGN_OR_RETURN(const HistorySource learnt, context.history(record.history_sequence));
   return Compare(std::move(cases), learnt, context);
+}
+
+absl::StatusOr<std::string> TraceStudyPlan(const HistoryQueries& history,
+                                           const v1::GetPlanRequest& request,
+                                           const QuestionContext& context) {
+  ASSIGN_OR_RETURN(const v1::GetStudyResponse study, GetStudy(history, request.study_id()));
+  ASSIGN_OR_RETURN(const StudyRecord record, history.GetStudy(request.study_id()));
+  const v1::RankedPlan* const plan = AnsweredPlan(study, request.rank());
+  if (plan == nullptr) return UnknownPlan(study, request.rank());
+  v1::EvaluateCase wire = CaseOf(study.question(), plan->plan());
+  RETURN_IF_ERROR(SetSettings(*plan, *wire.mutable_workload()));
+  QuestionResolver resolver(context.knowledge);
+  ASSIGN_OR_RETURN(const ResolvedCase asked, FromWire(wire, resolver));
+  ASSIGN_OR_RETURN(const std::vector<HistoryRow> own,
+                   HistoryFromWire(RequestOf(study.question()), context.knowledge));
+  ASSIGN_OR_RETURN(const HistorySource learnt, context.history(record.history_sequence));
+  StoreHistory stored;
+  if (learnt.read) {
+    ASSIGN_OR_RETURN(stored, learnt.read(*asked.problem));
+  }
+  return TraceOfPlan(asked, context.knowledge, own, stored.rows);
 }
 
 }  // namespace meshwright

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/estimate.pb.h"
@@ -62,5 +63,11 @@ absl::StatusOr<v1::ComparePlansResponse> ComparePlans(const v1::ComparePlansRequ
 absl::StatusOr<v1::ComparePlansResponse> CompareStudyPlans(
     const HistoryQueries& history, const v1::CompareStudyPlansRequest& request,
     const QuestionContext& context);
+
+// Returns the simulated step of a plan that the study ranked, in the trace event format
+// (timeline.h), by the built-in model with the measurements that the study could learn from.
+absl::StatusOr<std::string> TraceStudyPlan(const HistoryQueries& history,
+                                           const v1::GetPlanRequest& request,
+                                           const QuestionContext& context);
 
 }  // namespace meshwright

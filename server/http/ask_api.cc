@@ -98,6 +98,26 @@ absl::StatusOr<v1::ComparePlansResponse> CompareStored(const ReadFace& face,
   return CompareStudyPlans(face.history, request, ContextOf(face, std::move(cancel)));
 }
 
+// The trace is in a format of its own, so that Perfetto opens it.
+absl::StatusOr<Work> ReadTrace(const ReadFace& face, const HttpRequest& /*http*/,
+                               const NamedValues& fields) {
+  auto request = std::make_shared<v1::GetPlanRequest>();
+  const std::vector<FieldViolation> violations = FillFromQuery(fields, *request);
+  if (!violations.empty()) return InvalidFields(violations);
+  return [&face, request](std::stop_token cancel) -> absl::StatusOr<std::string> {
+    std::string body;
+    const absl::Status status = RunCall("TraceStudyPlan", *request, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(body,
+                       TraceStudyPlan(face.history, *request, ContextOf(face, std::move(cancel))));
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    return body;
+  };
+}
+
+constexpr std::string_view kTraceAddress = "/v1/studies/{study_id}/plans/{rank}:trace";
+
 struct AskRoute {
   std::string_view method;
   std::string_view address;
@@ -107,6 +127,7 @@ struct AskRoute {
 constexpr AskRoute kAskRoutes[] = {
     {"GET", "/v1/studies/{study_id}/plans:compare",
      Get<v1::CompareStudyPlansRequest, CompareStored>},
+    {"GET", kTraceAddress, ReadTrace},
     {"POST", "/v1/plans:recommend", Post<v1::RecommendRequest, Recommend>},
     {"POST", "/v1/plans:evaluate", Post<v1::EvaluatePlansRequest, Evaluate>},
     {"POST", "/v1/plans:compare", Post<v1::ComparePlansRequest, Compare>},

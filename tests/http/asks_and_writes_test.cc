@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -27,6 +29,7 @@
 #include "server/http/http_server.h"
 #include "server/http/read_face.h"
 #include "server/tuner/question/knowledge.h"
+#include "tests/events/wait_for.h"
 #include "tests/files/temporary_folder.h"
 #include "tests/http/connection.h"
 #include "tests/rpc/questions.h"
@@ -50,20 +53,25 @@ struct Answer {
   std::string body = {};
 };
 
-// A server of a store in a file. Studies are created and stay queued: none is run.
+absl::StatusOr<StudyAnswer> StayQueued(const ResolvedStudy& /*asked*/,
+                                       const Knowledge& /*knowledge*/,
+                                       const StudyControl& control) {
+  std::promise<void> cancelled;
+  const std::stop_callback wait(control.cancel, [&cancelled] { cancelled.set_value(); });
+  cancelled.get_future().get();
+  return absl::CancelledError("cancelled");
+}
+
+enum class Studies { kStayQueued, kAreRun };
+
+// A server of a store in a file. Studies are created and stay queued, unless they are to be run.
 class HttpFace {
  public:
-  explicit HttpFace(bool allows_writes) {
+  explicit HttpFace(bool allows_writes, Studies studies = Studies::kStayQueued) {
     auto recorder = Recorder::Open({.path = folder_.File("history.db")});
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     EngineHooks hooks;
-    hooks.run = [](const ResolvedStudy&, const Knowledge&,
-                   const StudyControl& control) -> absl::StatusOr<StudyAnswer> {
-      std::promise<void> cancelled;
-      const std::stop_callback wait(control.cancel, [&cancelled] { cancelled.set_value(); });
-      cancelled.get_future().get();
-      return absl::CancelledError("cancelled");
-    };
+    if (studies == Studies::kStayQueued) hooks.run = StayQueued;
     engine_ = *Engine::Start(*std::move(recorder), KnownChips(), ProtobufCodec(KnownChips()),
                              std::move(hooks));
     std::optional<WriteFace> writes;
@@ -158,6 +166,40 @@ TEST(HttpAsksTest, AReadOnlyServerAnswersQuestionsAndKeepsNothing) {
 
   EXPECT_THAT(http.Get("/v1/studies").body, HasSubstr(R"("studies": [])"));
   EXPECT_THAT(http.Get("/v1/server").body, HasSubstr(R"("allows_http_writes": false)"));
+}
+
+TEST(HttpAsksTest, AStudysPlanIsTracedOverItsStep) {
+  HttpFace http(true, Studies::kAreRun);
+  v1::CreateStudyRequest request;
+  request.set_study_id("mine");
+  *request.mutable_question() = SmallQuestion();
+  EXPECT_EQ(http.Ask("POST", "/v1/studies", Json(request)).status, 200);
+  v1::GetStudyResponse study;
+  ASSERT_TRUE(WaitFor([&] {
+    study = Parsed<v1::GetStudyResponse>(http.Get("/v1/studies/mine"));
+    return !study.study().end_time().empty();
+  }));
+  ASSERT_GE(study.result().plans_size(), 1);
+
+  const Answer traced = http.Get("/v1/studies/mine/plans/1:trace");
+  ASSERT_EQ(traced.status, 200) << traced.body;
+  double end_microseconds = 0;
+  for (const auto& event : nlohmann::json::parse(traced.body)["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    end_microseconds =
+        std::max(end_microseconds, event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  // The end of the last span is rounded to nanoseconds.
+  EXPECT_NEAR(end_microseconds * 1e-6, study.result().plans(0).estimate().step_time_seconds(),
+              1e-8);
+
+  const Answer absent = http.Get("/v1/studies/mine/plans/99:trace");
+  EXPECT_EQ(absent.status, 404);
+  EXPECT_THAT(absent.body, HasSubstr("UNKNOWN_PLAN"));
+  EXPECT_THAT(http.Get("/v1/studies/none/plans/1:trace").body, HasSubstr("UNKNOWN_STUDY"));
+  const Answer no_rank = http.Get("/v1/studies/mine/plans/first:trace");
+  EXPECT_EQ(no_rank.status, 400);
+  EXPECT_THAT(no_rank.body, HasSubstr(R"("field": "rank")"));
 }
 
 TEST(HttpAsksTest, MistakesAreNamedAndGuarded) {

@@ -69,10 +69,12 @@ void AppendSpan(const Span& span, std::string_view arguments, std::string& text)
 }  // namespace
 
 absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
-                                        const std::vector<HistoryRow>& history) {
+                                        const std::vector<HistoryRow>& history,
+                                        const std::vector<HistoryRow>& stored) {
   const Problem& problem = *asked.problem;
   const ParallelPlan& plan = asked.plan.plan;
-  const Calibration calibration = Calibrate(ResolveRuns(history, {}, problem, knowledge), problem);
+  const Calibration calibration =
+      Calibrate(ResolveRuns(history, stored, problem, knowledge), problem);
   const double operations = 3.0 * MicroBatchCount(plan, problem.workload.global_batch_size) *
                             StageCount(plan) * plan.virtual_pipeline;
   if (operations > kMaxOperations) {
@@ -132,6 +134,20 @@ std::string TraceEvents(const Timeline& timeline) {
     }
   }
   return text + "\n]}\n";
+}
+
+absl::StatusOr<std::string> TraceOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
+                                        const std::vector<HistoryRow>& history,
+                                        const std::vector<HistoryRow>& stored) {
+  ASSIGN_OR_RETURN(const Timeline timeline, TimelineOfPlan(asked, knowledge, history, stored));
+  if (timeline.operations.size() > kMaxAnsweredOperations) {
+    return InvalidFields(
+        {{.field = "plan.micro_batch_size",
+          .description = fmt::format("{}; {} operations, an answer has at most {}",
+                                     asked.plan.plan.micro_batch_size, timeline.operations.size(),
+                                     kMaxAnsweredOperations)}});
+  }
+  return TraceEvents(timeline);
 }
 
 }  // namespace meshwright

@@ -11,13 +11,23 @@
 namespace meshwright {
 
 // Returns the simulated step of one given plan over time; its step time is EvaluatePlan's.
-// `history` calibrates it.
+// `history` calibrates it, and so do the rows of a store.
 absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
-                                        const std::vector<HistoryRow>& history);
+                                        const std::vector<HistoryRow>& history,
+                                        const std::vector<HistoryRow>& stored = {});
 
 // Returns the timeline in the trace event format that Perfetto and chrome://tracing open
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). It has one
 // thread per device, and times in microseconds.
 std::string TraceEvents(const Timeline& timeline);
+
+// A longer trace would be larger than 30 MB, which `meshwright trace` writes to a file.
+inline constexpr int kMaxAnsweredOperations = 200'000;
+
+// Returns the trace of TimelineOfPlan as an answer to a caller; INVALID_ARGUMENT if it has more
+// than kMaxAnsweredOperations.
+absl::StatusOr<std::string> TraceOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
+                                        const std::vector<HistoryRow>& history,
+                                        const std::vector<HistoryRow>& stored);
 
 }  // namespace meshwright
