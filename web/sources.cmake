@@ -6,6 +6,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/api/client.ts
     src/api/embedded.ts
     src/api/measurements.ts
+    src/api/trace.ts
     src/api/use_read.ts
     src/api/watch.ts
     src/app.tsx
@@ -24,6 +25,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/search.ts
     src/charts/spec.ts
     src/charts/step_time.ts
+    src/charts/timeline.ts
     src/main.tsx
     src/parts/alternatives.ts
     src/parts/calibration_file.tsx
@@ -43,6 +45,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/run_errors.ts
     src/parts/save.ts
     src/parts/study_words.tsx
+    src/parts/trace.ts
     src/router.ts
     src/style.css
     src/text/format.ts
@@ -73,6 +76,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/runs.tsx
     src/views/search.tsx
     src/views/study.tsx
+    src/views/timeline.tsx
     src/views/trial.tsx
     src/views/trials.tsx
     tools/wire_types.mjs

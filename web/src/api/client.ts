@@ -1,6 +1,7 @@
 // Reads and writes the server's JSON, which is that of the messages in proto/ (wire.ts). Addresses are relative
 // to the page, so that the pages work below any path of a proxy.
 import { embedded } from './embedded';
+import type { Trace } from './trace';
 import type {
   CancelStudyResponse,
   CreateStudyResponse,
@@ -143,6 +144,9 @@ export const api = {
   study: (id: string, signal?: AbortSignal) => read<GetStudyResponse>(['studies', id], {}, signal),
   plans: (id: string, query: Query, signal?: AbortSignal) =>
     read<ListPlansResponse>(['studies', id, 'plans'], query, signal),
+  /** The simulated step of a plan over time. */
+  trace: (id: string, rank: number, signal?: AbortSignal) =>
+    read<Trace>(['studies', id, 'plans', `${rank}:trace`], {}, signal),
   trials: (id: string, query: Query, signal?: AbortSignal) =>
     read<ListTrialsResponse>(['studies', id, 'trials'], query, signal),
   attempts: (id: string, query: Query, signal?: AbortSignal) =>

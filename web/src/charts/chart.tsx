@@ -107,7 +107,7 @@ function Figure(props: {
   );
 }
 
-/** A chart that is wider than the page scrolls, from the keyboard, too. */
+/** A drawing that is wider than the page scrolls, from the keyboard, too. */
 function Scroller(props: { title: string; isWide: boolean; hidden: boolean; children: ComponentChildren }) {
   const scrolling = props.isWide
     ? { class: 'scroll', tabIndex: 0, role: 'group' as const, 'aria-label': props.title }

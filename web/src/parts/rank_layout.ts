@@ -179,7 +179,7 @@ export interface EqualNodes {
   nodes: number[];
   pool: string;
   stages: number[];
-  /** The seats of the first of these nodes. */
+  /** The seats of the first node. */
   seats: Seat[];
 }
 

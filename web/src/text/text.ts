@@ -34,6 +34,7 @@ export type WordGroup =
   | 'trial'
   | 'stop'
   | 'source'
+  | 'span'
   | 'dimension'
   | 'group'
   | 'readiness'

@@ -14,10 +14,11 @@ import { Dimensions } from './dimensions';
 import { PlanPage } from './plan';
 import { Plans } from './plans';
 import { Search } from './search';
+import { TimelinePage } from './timeline';
 import { TrialPage } from './trial';
 import { Trials } from './trials';
 
-const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'cluster', 'trials'] as const;
+const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'cluster', 'timeline', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
 function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => void }) {
@@ -92,7 +93,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             <Head study={study} onChange={reading.again} />
             <nav class="tabs" aria-label={text.say('study.parts')}>
               {tabs
-                .filter((name) => name !== 'trials' || hasTrials)
+                .filter((name) => (name !== 'trials' || hasTrials) && (name !== 'timeline' || !embedded))
                 .map((name) => (
                   <a
                     key={name}
@@ -113,6 +114,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'dimensions' && <Dimensions id={id} place={place} />}
             {tab === 'compare' && <Compare study={study} place={place} />}
             {tab === 'cluster' && <ClusterPage study={study} place={place} />}
+            {tab === 'timeline' && <TimelinePage study={study} place={place} />}
             {tab === 'trials' && path[1] === undefined && <Trials id={id} />}
             {tab === 'trials' && path[1] !== undefined && <TrialPage study={study} number={path[1]} />}
           </>

@@ -50,6 +50,7 @@ const pages: [string, () => string][] = [
   ['dimensions of nothing', () => study('h100x8', '/dimensions')],
   ['cluster', () => study('h100x2048', '/cluster')],
   ['cluster without a plan', () => study('h100x8', '/cluster')],
+  ['timeline', () => study('a100x128', '/timeline?from=0.1&to=0.2')],
   ['compare', () => study('a100x128', '/compare?first=1&second=3')],
   ['compare nothing', () => study('h100x8', '/compare')],
   ['trial that ran', () => study('two-cores', '/trials/1')],

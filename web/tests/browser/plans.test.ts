@@ -1,8 +1,8 @@
-// The pages about the plans of a study: by their dimensions, and on the cluster.
+// The pages about the plans of a study: by their dimensions, on the cluster, over time.
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { GetStudyResponse } from '../../src/api/wire';
+import type { GetPlanResponse, GetStudyResponse } from '../../src/api/wire';
 import { clusterFacts, clusterSpec, layoutOf } from '../../src/charts/cluster';
 import { svgText } from '../../src/charts/drawing';
 import { paletteOf } from '../../src/charts/palette';
@@ -124,6 +124,39 @@ describe('the cluster', () => {
     expect(readFileSync(await picture.path(), 'latin1')).toMatch(/^.PNG/);
     await figure.getByRole('button', { name: /as a table/ }).click();
     expect(await figure.getByRole('row').count()).toBe(layout.kinds.length + 1);
+    await expectAccessible(page);
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
+describe('the timeline of a plan', () => {
+  it('is zoomed by buttons and keys, and the address keeps what is shown', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(`${base}${place}/timeline`);
+    const figure = page.getByRole('figure', { name: 'The pipeline over time' });
+    const sentence = figure.locator('figcaption');
+    await sentence.waitFor();
+    const id = place.slice('#/studies/'.length);
+    const { plan } = (await (await fetch(new URL(`v1/studies/${id}/plans/1`, base))).json()) as GetPlanResponse;
+    // The trace is of the same step as the estimate.
+    expect(await sentence.innerText()).toContain(textOf('en').format.seconds(plan?.estimate?.step_time_seconds ?? 0));
+    const whole = await figure.locator('svg').innerHTML();
+    await figure.getByRole('button', { name: 'Zoom in' }).click();
+    await expect.poll(() => page.url()).toContain('from=0.25&to=0.75');
+    expect(await sentence.innerText()).toContain('Shown: ');
+    await page.keyboard.press('+');
+    await page.keyboard.press('ArrowRight');
+    await expect.poll(() => page.url()).toContain('from=0.4375&to=0.6875');
+    const shown = await sentence.innerText();
+    await page.reload();
+    await sentence.waitFor();
+    expect(await sentence.innerText()).toBe(shown);
+    await figure.getByRole('button', { name: 'Whole step' }).click();
+    await expect.poll(() => page.url()).not.toContain('from=');
+    expect(await figure.locator('svg').innerHTML()).toBe(whole);
+    await figure.getByRole('button', { name: /as a table/ }).click();
+    expect(await figure.getByRole('row').count()).toBe((plan?.plan?.pipeline_parallel ?? 0) + 1);
     await expectAccessible(page);
     expect(faults).toEqual([]);
     await close();
