@@ -10,6 +10,7 @@ import type {
   GetMeasurementResponse,
   GetServerInfoResponse,
   GetStudyResponse,
+  GetTrialResponse,
   Infeasible,
   ListAttemptsResponse,
   ListCalibrationsResponse,
@@ -149,6 +150,8 @@ export const api = {
     read<Trace>(['studies', id, 'plans', `${rank}:trace`], {}, signal),
   trials: (id: string, query: Query, signal?: AbortSignal) =>
     read<ListTrialsResponse>(['studies', id, 'trials'], query, signal),
+  trial: (id: string, number: string, signal?: AbortSignal) =>
+    read<GetTrialResponse>(['studies', id, 'trials', number], {}, signal),
   attempts: (id: string, query: Query, signal?: AbortSignal) =>
     read<ListAttemptsResponse>(['studies', id, 'attempts'], query, signal),
   costModels: (signal?: AbortSignal) => read<ListCostModelsResponse>(['costModels'], {}, signal),

@@ -1,15 +1,16 @@
 // One trial of a study: its plan, each of its jobs with the reason for its end, and their output.
-import { api } from '../api/client';
+import { api, ApiError } from '../api/client';
 import { embedded } from '../api/embedded';
 import { useRead } from '../api/use_read';
-import type { Attempt, GetStudyResponse, JobTemplate, Trial } from '../api/wire';
+import type { Attempt, GetStudyResponse, GetTrialResponse, JobTemplate, Trial } from '../api/wire';
 import { planLine } from '../parts/plan_words';
 import { CopyButton, ServerSentences, Shown, Tile } from '../parts/pieces';
 import { linkTo } from '../router';
 import { useText } from '../text/text';
 import { OutcomeBadge } from './runs';
 
-const pageSize = 1000;
+/** A file to send has the first thousand. */
+const trialQuery = embedded ? { page_size: 1000 } : { page_size: 200 };
 
 /** Returns the words of a command so that a shell reads them as they are. */
 export function shellLine(words: readonly string[]): string {
@@ -198,17 +199,32 @@ function Detail(props: { study: GetStudyResponse; trial: Trial; attempts: readon
   );
 }
 
+/** Returns a trial with its attempts; without a trial if the study has none of this number. */
+async function trialOf(id: string, number: string, signal: AbortSignal): Promise<GetTrialResponse> {
+  const trial = await findTrial(id, number, signal);
+  if (!trial) return { attempts: [] };
+  // A file has the attempts of all trials, without their logs.
+  const { attempts } = await api.attempts(id, embedded ? {} : { trial_number: number }, signal);
+  return { trial, attempts: attempts.filter(({ trial_number }) => String(trial_number) === number) };
+}
+
+/** Looks at the first page of the list, and asks for the trial by its number only if there are more. */
+async function findTrial(id: string, number: string, signal: AbortSignal): Promise<Trial | undefined> {
+  const { trials, next_page_token } = await api.trials(id, trialQuery, signal);
+  const listed = trials.find((trial) => String(trial.number) === number);
+  if (listed || embedded || next_page_token === '' || !/^\d+$/.test(number)) return listed;
+  try {
+    return (await api.trial(id, number, signal)).trial;
+  } catch (error) {
+    if (error instanceof ApiError && error.isAbsent) return undefined;
+    throw error;
+  }
+}
+
 export function TrialPage({ study, number }: { study: GetStudyResponse; number: string }) {
   const { say } = useText();
   const id = study.study?.id ?? '';
-  const reading = useRead(`trial ${id} ${number}`, async (signal) => {
-    const { trials } = await api.trials(id, { page_size: pageSize }, signal);
-    const trial = trials.find((listed) => String(listed.number) === number);
-    if (!trial) return { trial, attempts: [] };
-    // A file has the attempts of all trials, without their logs.
-    const { attempts } = await api.attempts(id, embedded ? {} : { trial_number: number }, signal);
-    return { trial, attempts: attempts.filter(({ trial_number }) => String(trial_number) === number) };
-  });
+  const reading = useRead(`trial ${id} ${number}`, (signal) => trialOf(id, number, signal));
   return (
     <Shown reading={reading}>
       {({ trial, attempts }) =>
