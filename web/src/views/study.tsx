@@ -115,7 +115,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'compare' && <Compare study={study} place={place} />}
             {tab === 'cluster' && <ClusterPage study={study} place={place} />}
             {tab === 'timeline' && <TimelinePage study={study} place={place} />}
-            {tab === 'trials' && path[1] === undefined && <Trials id={id} />}
+            {tab === 'trials' && path[1] === undefined && <Trials id={id} place={place} />}
             {tab === 'trials' && path[1] !== undefined && <TrialPage study={study} number={path[1]} />}
           </>
         );

@@ -1,26 +1,37 @@
-// The plans that a study ran, in the order begun.
+// The plans that a study ran, in the order begun or the fastest first, page by page.
 import { useMemo } from 'preact/hooks';
 import { api } from '../api/client';
+import { embedded } from '../api/embedded';
 import { useRead } from '../api/use_read';
 import type { ListTrialsResponse } from '../api/wire';
 import { Chart } from '../charts/chart';
 import { trialsSpec } from '../charts/search';
+import { FilterBar, PageLinks, SelectFilter } from '../parts/filters';
 import { Shown } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
-import { linkTo } from '../router';
+import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 
-const pageSize = 1000;
+/** A file to send has the first thousand; a page of a server draws in a moment. */
+const trialQuery = embedded ? { page_size: 1000 } : { page_size: 200 };
+const outcomes = ['ok', 'oom', 'crash', 'hang', 'timeout', 'cancelled'];
 
-function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isCut: boolean }) {
-  const { id, trials, isCut } = props;
+function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isPart: boolean }) {
+  const { id, trials, isPart } = props;
   const text = useText();
   const { format, say } = text;
-  const spec = useMemo(() => trialsSpec(trials, text), [trials, text]);
+  const spec = useMemo(() => {
+    const begun = [...trials].sort((a, b) => (a.number ?? 0) - (b.number ?? 0));
+    return trialsSpec(begun, text);
+  }, [trials, text]);
   return (
     <div class="stack">
       <Chart spec={spec} />
-      {isCut && <p class="note-box">{say('trials.cut', { count: trials.length })}</p>}
+      {isPart && (
+        <p class="note-box">
+          {say('trials.part', { count: trials.length })}
+        </p>
+      )}
       <div class="card scroll" tabIndex={0} role="region" aria-label={say('tab.trials')}>
         <table class="wide">
           <caption class="hidden">{say('tab.trials')}</caption>
@@ -80,18 +91,44 @@ function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isCut
   );
 }
 
-export function Trials({ id }: { id: string }) {
+export function Trials({ id, place }: { id: string; place: Place }) {
   const text = useText();
-  const reading = useRead(`trials ${id}`, (signal) => api.trials(id, { page_size: pageSize }, signal));
+  const { say } = text;
+  const { order = '', outcome = '', page = '' } = place.query;
+  const isFiltered = order !== '' || outcome !== '';
+  const query = embedded ? trialQuery : { ...trialQuery, order, outcome, page_token: page };
+  const reading = useRead(`trials ${id} ${order} ${outcome} ${page}`, (signal) => api.trials(id, query, signal));
   return (
-    <Shown reading={reading}>
-      {({ trials, next_page_token }) =>
-        trials.length === 0 ? (
-          <p class="card empty">{text.say('trials.none')}</p>
-        ) : (
-          <Listed id={id} trials={trials} isCut={next_page_token !== ''} />
-        )
-      }
-    </Shown>
+    <>
+      {!embedded && (
+        <FilterBar>
+          <SelectFilter
+            place={place}
+            name="outcome"
+            label={say('outcome')}
+            options={outcomes.map((value) => ({ value, label: text.word('trial', value) }))}
+          />
+          <SelectFilter
+            place={place}
+            name="order"
+            label={say('trials.order')}
+            none={say('trials.asBegun')}
+            options={[{ value: 'fastest', label: say('trials.fastest') }]}
+          />
+        </FilterBar>
+      )}
+      <Shown reading={reading}>
+        {({ trials, next_page_token }) => (
+          <>
+            {trials.length === 0 ? (
+              <p class="card empty">{say(isFiltered ? 'trials.noMatch' : 'trials.none')}</p>
+            ) : (
+              <Listed id={id} trials={trials} isPart={isFiltered || page !== '' || next_page_token !== ''} />
+            )}
+            {!embedded && <PageLinks place={place} next={next_page_token} />}
+          </>
+        )}
+      </Shown>
+    </>
   );
 }

@@ -239,7 +239,14 @@ export const en = {
   'trials.deviceTime': 'Device time so far',
   'trials.off': 'Measured against expected',
   'trials.none': 'The study has run no plan.',
-  'trials.cut': 'The first {count} trials are shown.',
+  'trials.part': {
+    one: 'This page shows {count} trial of the study; the chart and its sentence are about it.',
+    other: 'This page shows {count} trials of the study; the chart and its sentence are about these.',
+  },
+  'trials.order': 'Order',
+  'trials.asBegun': 'as begun',
+  'trials.fastest': 'the fastest first',
+  'trials.noMatch': 'No trial matches the filters.',
 
   'state.queued': 'queued',
   'state.running': 'running',

@@ -212,7 +212,11 @@ export const zhCN: Record<MessageKey, Message> = {
   'trials.deviceTime': '累计设备时间',
   'trials.off': '实测相对预期',
   'trials.none': '这项研究没有试跑任何方案。',
-  'trials.cut': '只显示前 {count} 次试跑。',
+  'trials.part': '本页显示这项研究的 {count} 个试跑；图与说明只针对这些试跑。',
+  'trials.order': '顺序',
+  'trials.asBegun': '按开始时间',
+  'trials.fastest': '最快者在前',
+  'trials.noMatch': '没有符合筛选条件的试跑。',
 
   'state.queued': '排队中',
   'state.running': '运行中',
