@@ -82,6 +82,7 @@ set(MESHWRIGHT_WEB_SOURCES
     tools/wire_types.mjs
     tsconfig.json
     vite.config.ts
+    tools/measure.mjs
     tools/pack.mjs
     tools/pictures.mjs
 )

@@ -1,7 +1,7 @@
 // Fills a history with real searches, and serves it. Needs the programs (MESHWRIGHT_BIN names their
 // folder; build/release/bin) and Chromium (MESHWRIGHT_CHROMIUM; /usr/bin/chromium).
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -66,12 +66,29 @@ function meshwright(history: string, ...args: string[]): string {
   return execFileSync(join(bin, 'meshwright'), ['--db', history, ...args], { encoding: 'utf8' });
 }
 
-/** Replays the plans of the first study as trials, of which the second runs out of memory. */
-function addTrials(history: string): void {
+/** Asks for the example's plans; returns the id of the study that the history then has. */
+function studyOf(history: string, cluster: string, ...more: string[]): string {
+  const example = join(root, 'examples/llama2-70b');
+  meshwright(
+    history, 'tune', '--model', join(example, 'config.json'), '--workload', join(example, 'workload.json'),
+    '--cluster', join(example, 'cluster.json'), ...more,
+  );
+  return newestStudy(history, cluster);
+}
+
+function newestStudy(history: string, cluster: string): string {
   const { studies } = JSON.parse(meshwright(history, 'study', 'list', '--output', 'json')) as {
     studies: { id: string; cluster_name: string }[];
   };
-  const id = studies.find(({ cluster_name }) => cluster_name === 'a100x128')?.id ?? '';
+  return studies.find(({ cluster_name }) => cluster_name === cluster)?.id ?? '';
+}
+
+/**
+ * Replays the plans of the newest study of the example as trials, of which the second runs out of
+ * memory; without such a study, asks for one. Returns the id of the study that has the trials.
+ */
+export function addTrials(history: string, place: string): string {
+  const id = existsSync(history) ? newestStudy(history, 'a100x128') : studyOf(history, 'a100x128');
   const { plans } = JSON.parse(meshwright(history, 'study', 'plans', id, '--output', 'json')) as {
     plans: { plan: object; estimate: { step_time_seconds: number } }[];
   };
@@ -80,13 +97,9 @@ function addTrials(history: string): void {
       ? { plan, outcome: 'oom' }
       : { plan, outcome: 'ok', step_time_seconds: estimate.step_time_seconds * (1 + at / 100) },
   );
-  const file = join(folder, 'replay.jsonl');
+  const file = join(place, `replay-${id}.jsonl`);
   writeFileSync(file, rows.map((row) => JSON.stringify(row) + '\n').join(''));
-  const example = join(root, 'examples/llama2-70b');
-  meshwright(
-    history, 'tune', '--model', join(example, 'config.json'), '--workload', join(example, 'workload.json'),
-    '--cluster', join(example, 'cluster.json'), '--launcher', 'replay', '--replay', file, '--max-trials', '4',
-  );
+  return studyOf(history, 'a100x128', '--launcher', 'replay', '--replay', file, '--max-trials', '4');
 }
 
 /** Runs two plans as jobs whose command only writes steps; the second runs out of memory. */
@@ -127,7 +140,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     env: { ...process.env, MESHWRIGHT_BIN: bin },
     stdio: 'inherit',
   });
-  addTrials(history);
+  addTrials(history, folder);
   addJobs(history);
   const filled = await serve(bin, 'meshwrightd', [
     '--db', history, '--listen', `unix:${join(folder, 'server.sock')}`, '--http', '127.0.0.1:0',
