@@ -26,7 +26,7 @@ struct ServerOptions {
   OpenPlanModel open_model = {};  // opens vendors' models, which outlive the server; null: none
   std::vector<std::string> cost_models = {};                          // their names
   std::function<v1::ListCostModelsResponse()> list_cost_models = {};  // reads their files anew
-  // What all callers together, and those on one machine, may have open.
+  // The limits of what all callers together, and those on one machine, may have open.
   int connection_limit = 4096;
   int host_connection_limit = 2048;
   int watch_limit = 4096;
