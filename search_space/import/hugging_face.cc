@@ -304,7 +304,7 @@ void AddNotes(const Json& config, const std::string& path, std::string_view mode
   }
   if (config.contains("quantization_config") || config.contains("compression_config")) {
     out.notes.emplace_back(
-        "the file is of quantized weights; training is planned in the workload's precision");
+        "the file describes quantized weights; training is planned in the workload's precision");
   }
   if (!IsKnownFamily(model_type) && !model_type.empty()) {
     out.notes.push_back(

@@ -13,11 +13,11 @@ namespace meshwright {
 namespace {
 
 absl::Status BadAddress(const std::string& listen) {
-  return InvalidFields(
-      {{.field = "http",
-        .description = fmt::format("'{}'; must be HOST:PORT with a host of this machine only, as "
-                                   "127.0.0.1:8080, because the pages have no TLS and no callers",
-                                   listen)}});
+  return InvalidFields({{.field = "http",
+                         .description = fmt::format(
+                             "'{}'; must be HOST:PORT with a host of this machine only, as "
+                             "127.0.0.1:8080, because the pages have no TLS and no authentication",
+                             listen)}});
 }
 
 }  // namespace

@@ -135,8 +135,8 @@ std::string LostBy(const Estimate& plan, const Estimate& best) {
 }
 
 std::string TooLarge(const Estimate& plan) {
-  return fmt::format("needs {:.1f} GiB of {:.1f} GiB", plan.reserved_memory / GiB(1),
-                     plan.memory_capacity / GiB(1));
+  return fmt::format("needs {:.1f} GiB of memory, of which a device has {:.1f} GiB",
+                     plan.reserved_memory / GiB(1), plan.memory_capacity / GiB(1));
 }
 
 // Adds the fastest plan of `anywhere` with its estimate on the existing devices, if memory or the

@@ -356,7 +356,8 @@ void RecommendPoint(const StudyRequest& request, Sweep& sweep) {
   const std::size_t first = *std::ranges::min_element(in_time, {}, rank);
   sweep.recommended = first;
   sweep.reason = fmt::format(
-      "{}: the {} of the sizes that were tried on which the run ends within {:g} days; it takes {}",
+      "{}: of the sizes that were tried, it is the {} on which the run ends within {:g} days; the "
+      "run takes {}",
       PlaceOf(sweep.points[first]), by_price ? "cheapest" : "smallest", max_days,
       DaysOf(run_of(first)));
 }

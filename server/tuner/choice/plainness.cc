@@ -31,8 +31,8 @@ std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan, int s
   add("an unusual order of ranks", plan.rank_order != RankOrder::kTpCpEpDpPp);
   const bool is_common = plan.schedule == Schedule::kGpipe || plan.schedule == Schedule::k1f1b ||
                          plan.schedule == Schedule::kInterleaved1f1b;
-  add("its pipeline schedule", !is_common);
-  add("context parallelism on sequences this short",
+  add("an unusual pipeline schedule", !is_common);
+  add("context parallelism on short sequences",
       plan.context_parallel > 1 && sequence_length < kShortestSplitSequence);
   add("hybrid context parallelism",
       plan.context_parallel > 1 && plan.context_parallel_kind == ContextParallelKind::kHybrid);

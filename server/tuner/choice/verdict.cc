@@ -34,15 +34,16 @@ std::string SlowerBy(const VerdictFact& fact) {
 }
 
 std::string Unconfirmed(std::string_view plan, const VerdictFact& fact) {
-  return fmt::format("{} uses {}, which hardly any measured run has confirmed in such a job", plan,
+  return fmt::format("{} uses {}. Hardly any measured run confirms the estimates of such plans", plan,
                      fmt::join(fact.features, " and "));
 }
 
 std::string OwnTied(const VerdictFact& fact) {
   return fmt::format(
-      "Your plan cannot be told apart from the one that would be recommended: that is {} faster by "
-      "the model, and is the faster one with a probability of only {}",
-      PercentOf(fact.slower_ratio.value_or(0)), ProbabilityOf(fact.faster_probability.value_or(0)));
+      "Your plan cannot be told apart from the one that would be recommended without it. By the "
+      "model that one is {} faster, but it is the faster one with a probability of only {}",
+      PercentOf(fact.slower_ratio.value_or(0)),
+      ProbabilityOf(fact.faster_probability.value_or(0)));
 }
 
 std::string KeepsSettings(const VerdictFact& fact) {
@@ -92,8 +93,8 @@ std::string Sentence(const VerdictFact& fact, const ChoiceLimits& limits) {
   switch (fact.code) {
     case VerdictCode::kNoneSureToFit:
       return fmt::format(
-          "No plan was found that fits with a probability of {:.0f} % or more; this one is "
-          "expected to cost least, and fits with {}",
+          "No plan was found that fits with a probability of {:.0f} % or more. The plan to launch "
+          "has the least expected cost, and fits with a probability of {}",
           100 * limits.min_fit_probability, ProbabilityOf(fact.fit_probability.value_or(0)));
     case VerdictCode::kModelOptimum:
       return "It is the fastest plan by the model, and fits with " + FitsWith(fact);
@@ -109,12 +110,12 @@ std::string Sentence(const VerdictFact& fact, const ChoiceLimits& limits) {
           "It cannot be told apart from the fastest plan by the model ({}), and fits with {}",
           SlowerBy(fact), FitsWith(fact));
     case VerdictCode::kSlower:
-      return fmt::format("This one is {} and fits with {}", SlowerBy(fact), FitsWith(fact));
+      return fmt::format("The plan to launch is {} and fits with {}", SlowerBy(fact), FitsWith(fact));
     case VerdictCode::kOwnRecommended:
       return "Your plan is the one that would be recommended";
     case VerdictCode::kOwnNotSlower:
-      return "Your plan cannot be told apart from the one that would be recommended, and is not "
-             "slower by the model";
+      return "Your plan cannot be told apart from the one that would be recommended without it, and "
+             "is not slower by the model";
     case VerdictCode::kOwnTied:
       return OwnTied(fact);
     case VerdictCode::kKeepsFrameworkSettings:

@@ -83,11 +83,11 @@ std::string ProfileName(const FrameworkProfile& profile) {
 // Says what an estimate rests on for a cluster on which no run was checked.
 std::string Extrapolation(const FrameworkProfile& profile) {
   if (profile.checked_chips.empty()) {
-    return fmt::format("no measured run was checked against {}", ProfileName(profile));
+    return fmt::format("{} was not checked against any measured run", ProfileName(profile));
   }
   return fmt::format(
-      "{} was only checked against measured runs on {} with up to {} devices, not on a cluster "
-      "like this one",
+      "{} was not checked against measured runs on a cluster like this one, only on {} with up to "
+      "{} devices",
       ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
 }
 

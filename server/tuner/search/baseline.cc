@@ -211,7 +211,7 @@ std::optional<Baseline> BaselineOf(const std::optional<ResolvedPlan>& stated,
 void NoteBaseline(StudyResult& result) {
   if (!result.baseline.has_value()) {
     result.warnings.push_back(
-        "there is no baseline: no plan that one would set by hand is legal and fits");
+        "there is no baseline: no plan of the kind that people choose by hand is legal and fits");
     return;
   }
   if (result.recommendation.has_value()) return;  // it says whether to keep the baseline

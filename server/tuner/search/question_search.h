@@ -28,8 +28,8 @@ Problem WithSureMemory(Problem problem, double fit_probability, const Calibratio
 
 // Warning of an answer for which nothing fits without offload.
 inline constexpr std::string_view kOnlyWithOffload =
-    "nothing fits without offload of optimizer states to the host; the search leaves it out "
-    "otherwise, because its cost rests on an assumed host";
+    "no plan fits unless optimizer states are offloaded to the host; other searches leave such "
+    "plans out, because their cost rests on an assumed host";
 
 // Returns the question with offload of the optimizer open and that warning, or nullopt if offload
 // is open already.

@@ -147,7 +147,8 @@ absl::Status NarrowSpace(const StudyRequest& request, Problem& problem) {
                     problem.profile.name));
   }
   if (SpaceOf(problem).Count() == 0) {
-    return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
+    return InvalidFields(
+        {{.field = "dimensions", .description = "too narrow; must leave a plan in the space"}});
   }
   return absl::OkStatus();
 }

@@ -195,7 +195,8 @@ TEST(SweepTest, PointsFitSurely) {
   request.question.cluster.pools.front().memory_capacity = GiB(6);
   const Sweep tightest = RunSweep(request, OwnRange(request, {2}, {0}), Known(), {}).value();
   EXPECT_GT(tightest.points.front().best.value().plan.optimizer_offload_ratio, 0);
-  EXPECT_THAT(tightest.warnings, testing::Contains(HasSubstr("nothing fits without offload")));
+  EXPECT_THAT(tightest.warnings,
+              testing::Contains(HasSubstr("no plan fits unless optimizer states are offloaded")));
 }
 
 // The history is selected per job, as in tune: runs on one node and on two differ.

@@ -186,7 +186,8 @@ TEST(RecommendTest, OffloadOnlyOnRequestOrIfNothingElseFits) {
   const StudyResult least = Result(request);
   EXPECT_GT(least.plans.front().plan.optimizer_offload_ratio, 0);
   EXPECT_EQ(least.plans.front().estimate.provenance, Provenance::kAssumed);
-  EXPECT_THAT(least.warnings, Contains(HasSubstr("nothing fits without offload")));
+  EXPECT_THAT(least.warnings,
+              Contains(HasSubstr("no plan fits unless optimizer states are offloaded")));
 
   request.dimensions = {{.name = "optimizer_offload_ratio", .values = {"0"}}};
   EXPECT_TRUE(std::holds_alternative<Infeasible>(RunStudy(request, Known(), {}).value()));

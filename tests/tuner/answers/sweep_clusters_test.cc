@@ -109,7 +109,8 @@ TEST(SweepRunTest, TheSmallestSizeInTimeIsTaken) {
   const Sweep sweep = RunSweep(limited, OwnRange(limited, {1, 2, 4}, {0}), Known(), {}).value();
   ASSERT_TRUE(sweep.recommended.has_value());
   EXPECT_EQ(*sweep.recommended, 1u);
-  EXPECT_THAT(sweep.reason, StartsWith("8 devices of c: the smallest of the sizes"));
+  EXPECT_THAT(sweep.reason,
+              StartsWith("8 devices of c: of the sizes that were tried, it is the smallest"));
 
   const StudyRequest hopeless = TinyRun(1e9, 1e-6);
   const Sweep none = RunSweep(hopeless, OwnRange(hopeless, {1, 2, 4}, {0}), Known(), {}).value();

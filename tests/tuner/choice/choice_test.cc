@@ -183,7 +183,7 @@ TEST(Plainness, NamesWhatNoRunHasConfirmed) {
   plan.optimizer_offload_ratio = 0.25;
   plan.schedule = Schedule::kDualpipe;
   EXPECT_THAT(UnmeasuredFeatures(plan, 8192),
-              ElementsAre("offload of the optimizer", "its pipeline schedule",
+              ElementsAre("offload of the optimizer", "an unusual pipeline schedule",
                           "hybrid context parallelism"));
 }
 
@@ -191,7 +191,7 @@ TEST(Plainness, ShortSequencesAreNotSplitInMeasuredRuns) {
   const ParallelPlan plan = {.context_parallel = 2};
   EXPECT_THAT(UnmeasuredFeatures(plan, 8192), IsEmpty());
   EXPECT_THAT(UnmeasuredFeatures(plan, 4096),
-              ElementsAre("context parallelism on sequences this short"));
+              ElementsAre("context parallelism on short sequences"));
 }
 
 TEST(Plainness, UsualPlansSplitSequencesAndHaveFewStages) {
