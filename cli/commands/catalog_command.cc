@@ -70,7 +70,7 @@ void AddChipCommand(CLI::App& app, Program& program) {
 
 void AddServerCommand(CLI::App& app, Program& program) {
   CLI::App& group =
-      *app.add_subcommand("server", "describe the server, or without --server this program");
+      *app.add_subcommand("server", "describe a server, or this program if there is no --server");
   group.require_subcommand(1);
   CLI::App& show =
       *group.add_subcommand("info", "show its versions, rules, strategies and frameworks");

@@ -253,7 +253,7 @@ void AddCompareCommand(CLI::App& app, Program& program) {
   command.add_option("--workload", beside.workload, "workload beside launch scripts");
   command.add_option("--cluster", beside.cluster, "cluster of launch scripts");
   command
-      .add_option("--set", beside.from.variables, "value of a variable of the scripts: NNODES=16")
+      .add_option("--set", beside.from.variables, "set a variable of the scripts, as in NNODES=16")
       ->take_all();
   command.callback([options, &program] {
     program.run = [options, &program] { return RunCompare(*options, program.flags); };

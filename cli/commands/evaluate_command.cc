@@ -333,8 +333,8 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
 
 void AddEvaluateCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<EvaluateOptions>();
-  CLI::App& command =
-      *app.add_subcommand("evaluate", "estimate given plans, one JSON object a line");
+  CLI::App& command = *app.add_subcommand(
+      "evaluate", "estimate plans that you state; prints one JSON object for each");
   CLI::Option* const cases = command.add_option(
       "--cases", options->cases,
       "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin. "

@@ -143,8 +143,8 @@ void AddExportCommand(CLI::App& app, Program& program) {
       "export", "print the launch flags or the file of a training framework for one plan");
   CLI::Option* const plan = command.add_option(
       "--plan", options->plan, "a case as for `evaluate`, as YAML or JSON; - is stdin");
-  CLI::Option* const study = command.add_option("--study", options->study,
-                                                "id of a study, of whose answer to take a plan");
+  CLI::Option* const study =
+      command.add_option("--study", options->study, "id of the study whose plan is printed");
   command
       .add_option("--rank", options->rank, "the plan's rank in that answer (1); 0: the baseline")
       ->needs(study);

@@ -114,10 +114,11 @@ void AddLogOptions(CLI::App& command, LoggedReportFlags& flags) {
       "--log", flags.log,
       "log of the job, instead of the step time and the peak memory; - is stdin");
   command
-      .add_option("--log-format", flags.log_format,
-                  fmt::format("format of its lines: one of {} (the first that finds the time of a "
-                              "step)",
-                              fmt::join(LogFormats(), ", ")))
+      .add_option(
+          "--log-format", flags.log_format,
+          fmt::format("format of its lines: one of {}; without it, the first that finds the "
+                      "time of a step",
+                      fmt::join(LogFormats(), ", ")))
       ->needs(log);
   command
       .add_option("--warmup-steps", flags.warmup_steps,

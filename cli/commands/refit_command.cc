@@ -117,7 +117,7 @@ void AddRefitCommand(CLI::App& app, Program& program) {
   command.add_option("--run", options->run, "one line as for `--history`; - is stdin")->required();
   command
       .add_option("--fact", options->facts,
-                  "constant to fit; one by step time and one by peak memory")
+                  "constant to fit: at most one by the step time, and one by the peak memory")
       ->required();
   command.callback([options, &program] {
     program.run = [options, &program] { return RunRefit(*options, program.flags); };

@@ -118,7 +118,7 @@ int WriteStudyFile(const StudyFileFlags& flags, const GlobalFlags& global) {
 void AddReportCommand(CLI::App& app, Program& program) {
   auto flags = std::make_shared<StudyFileFlags>();
   CLI::App& command = *app.add_subcommand(
-      "report", "write a study as one HTML file to send, which needs no server and no network");
+      "report", "write a study as one HTML file that needs no server and no network");
   command.add_option("study", flags->study, "id of the study")->required();
   command.add_option("--html", flags->file, "file to write; - is stdout")->required();
   command.add_flag("--replace", flags->replaces, "overwrite the file if there is one");

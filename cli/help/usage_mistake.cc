@@ -99,6 +99,7 @@ std::string_view WantedBy(const std::string& flag, const std::vector<const CLI::
     const CLI::Option* const option = app->get_option_no_throw(flag);
     if (option != nullptr) type = EntryOf(*option).type;
   }
+  if (type == "BOOLEAN") return "true or false";
   return type == "FLOAT" ? "a number" : "a whole number";
 }
 

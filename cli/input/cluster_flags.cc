@@ -70,8 +70,9 @@ void AddClusterOptions(CLI::App& command, ClusterFlags& flags) {
   AddRepeated(command, "--chip", flags.chip, flags.other_chips,
               "instead of a file: the chip, by its id or as nvidia-smi, rocm-smi, npu-smi or "
               "a label of Kubernetes names it");
-  command.add_option("--nodes", flags.node_count,
-                     "with --chip, or in place of what was found: number of equal nodes");
+  command.add_option(
+      "--nodes", flags.node_count,
+      "number of equal nodes: with --chip, or instead of those that --cluster finds");
   command.add_option("--devices-per-node", flags.devices_per_node,
                      "with --chip: devices of a node (those of the chip's usual node)");
   command.add_option("--nic", flags.nic_gigabits_per_second,
@@ -149,7 +150,8 @@ void ReadCluster(const ClusterFlags& flags, const CommandRunner& run, v1::Cluste
                              fmt::join(facts, ", ")));
     return;
   }
-  cluster.set_name(fmt::format("{} nodes of {}", *flags.node_count, flags.chip));
+  cluster.set_name(fmt::format("{} node{} of {}", *flags.node_count,
+                               *flags.node_count == 1 ? "" : "s", flags.chip));
   FillFacts(flags, *cluster.add_pools());
 }
 

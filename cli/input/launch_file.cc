@@ -105,8 +105,9 @@ absl::StatusOr<v1::Model> ModelOf(const ImportedJob& job, const StatedBeside& be
 
 std::vector<std::string> NotesOf(const ImportedJob& job, const std::string& file) {
   std::vector<std::string> notes;
-  const std::string size = job.devices.has_value() ? fmt::format(", {} devices", *job.devices) : "";
-  notes.push_back(fmt::format("{}: read as {}{}; its plan is the baseline", file,
+  const std::string size =
+      job.devices.has_value() ? fmt::format(" on {} devices", *job.devices) : "";
+  notes.push_back(fmt::format("{}: read as a job of {}{}; its plan is the baseline", file,
                               job.workload.framework_name.value_or(""), size));
   for (const std::string& note : job.notes) notes.push_back(fmt::format("{}: {}", file, note));
   std::map<std::string, std::vector<std::string>> by_reason;

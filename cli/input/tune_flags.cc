@@ -28,8 +28,7 @@ void GroupFlags(CLI::App& command, const std::string& heading,
 void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
   CLI::Option* const launcher = command.add_option(
       "--launcher", flags.launcher,
-      fmt::format("run plans before answering, with one of: {}; needs --max-trials",
-                  fmt::join(LauncherNames(), ", ")));
+      fmt::format("run plans before answering, with one of: {}", fmt::join(LauncherNames(), ", ")));
   command
       .add_option("--replay", flags.replay, "JSON lines with measured plans for --launcher replay")
       ->needs(launcher);
@@ -72,14 +71,25 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
               "--max-trial-seconds", "--stop-within", "--interleave-baseline", "--confirm-plans"});
 }
 
+// Multiplies a number by its unit. Returns "", or the value and the limit.
+std::string ReadTokenCount(std::string& text) {
+  const std::string stated = text;
+  try {
+    const CLI::AsNumberWithUnit units(
+        std::map<std::string, double>{{"M", 1e6}, {"B", 1e9}, {"T", 1e12}});
+    return units(text);
+  } catch (const CLI::ValidationError&) {
+    return stated + "; must be a number with M, B, T or no unit, such as 300B";
+  }
+}
+
 void AddRunOptions(CLI::App& command, TuneFlags& flags) {
   CLI::Option* const tokens =
       command
           .add_option("--tokens", flags.token_count,
                       "tokens of the whole training run, such as 2e12 or 2T: also say how many "
-                      "days and device-hours it takes, and the most energy")
-          ->transform(CLI::AsNumberWithUnit(
-              std::map<std::string, double>{{"M", 1e6}, {"B", 1e9}, {"T", 1e12}}));
+                      "days and device-hours it takes, and how much energy at most")
+          ->transform(CLI::Validator(ReadTokenCount, ""));
   command
       .add_option("--days", flags.max_days,
                   "days within which the run should end; tune tries parts of each cluster and "
@@ -116,8 +126,8 @@ void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags) {
                                                "files state wins; - is stdin");
   command
       .add_option("--set", flags.variables,
-                  "value of a variable of the script, also where the script assigns another: "
-                  "NNODES=16")
+                  "set a variable of the script, as in NNODES=16; it wins over what the script "
+                  "assigns")
       ->take_all()
       ->needs(from);
 }
@@ -136,7 +146,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
                      "keys, as YAML or JSON; required without --from");
   command.add_option("--workload", flags.workload,
                      "YAML or JSON file with the workload: how the model is trained; required "
-                     "without --from and without the next two");
+                     "unless --from or both of the next two are stated");
   command.add_option("--sequence-length", flags.sequence_length,
                      "tokens of a sequence, instead of the workload's");
   command.add_option("--global-batch-size", flags.global_batch_size,
@@ -166,9 +176,10 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--min-fit-probability", flags.min_fit_probability,
                      "recommend a plan that fits with at least this probability, if there is one "
                      "(0.95)");
-  command.add_option("--tie", flags.tie_probability,
-                     "two plans are tied if neither is faster with at least this probability, and "
-                     "the surer and plainer one is recommended (0.7); 0.5: there are no ties");
+  command.add_option(
+      "--tie", flags.tie_probability,
+      "two plans are tied if neither is faster with at least this probability (0.7); "
+      "of tied plans the surer and plainer one is recommended; 0.5: no ties");
   command.add_flag("--pareto", flags.pareto,
                    "also find the fastest plans that leave 10, 20 and 30 % of each device's memory "
                    "free; each takes a search of its own");
@@ -179,9 +190,9 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
                      "learn from the store's measurements up to this number (all); 0: from none");
   command.add_option("--deadline", flags.deadline_seconds,
                      "seconds until the search ends with the best plan so far");
-  command.add_option(
-      "--strategy", flags.strategy,
-      fmt::format("how to search: one of {} (the first)", fmt::join(StrategyNames(), ", ")));
+  command.add_option("--strategy", flags.strategy,
+                     fmt::format("how to search: one of {}; without it, the first",
+                                 fmt::join(StrategyNames(), ", ")));
   command.add_option("--evaluations", flags.evaluation_limit,
                      "limit on the plans that a strategy other than exhaustive tries (10000)");
   command

@@ -73,8 +73,9 @@ std::string Verdict(const v1::PlanComparison& comparison, int columns) {
                     columns);
   } else if (overlap) {
     text += Wrapped(
-        "Their 80 % intervals overlap, but errors that both share cancel, so the order is more "
-        "certain than that suggests.",
+        "Their 80 % intervals overlap, but errors that both estimates share cancel, so the order "
+        "is "
+        "more certain than the overlap suggests.",
         columns);
   }
   return text;

@@ -69,12 +69,13 @@ std::string Verdict(const v1::ExplainPlanResponse& explanation) {
         explanation.recommendation() == "keep_yours" ? " Keep it. " : " It is the one to launch. ";
     text += explanation.reason();
   } else {
-    text += fmt::format(" The plan to launch is {}: {}.", PlanWords(explanation.launch().plan()),
-                        with(explanation.launch().estimate()));
+    text +=
+        fmt::format(" The plan to launch is {}. It takes {}.",
+                    PlanWords(explanation.launch().plan()), with(explanation.launch().estimate()));
   }
   const std::string& fastest = explanation.best().plan_digest();
   if (fastest == plan.plan_digest() || fastest == explanation.launch().plan_digest()) return text;
-  return text + fmt::format(" The fastest plan that is as sure to fit is {}: {}.",
+  return text + fmt::format(" The fastest plan that is as sure to fit is {}. It takes {}.",
                             PlanWords(explanation.best().plan()),
                             with(explanation.best().estimate()));
 }

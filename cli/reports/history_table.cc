@@ -123,8 +123,8 @@ std::string ReportText(const v1::CreateJobReportResponse& kept, int columns) {
   std::string text = fmt::format("Report {} of {} on {} is stored.\n", report.id(),
                                  report.model_name(), report.cluster_name());
   if (kept.has_recommended_step_time_seconds()) {
-    text += fmt::format("recommended with {} a step by {}\n",
-                        SecondsText(kept.recommended_step_time_seconds()), report.study_id());
+    text += fmt::format("{} recommended its plan with {} a step.\n", report.study_id(),
+                        SecondsText(kept.recommended_step_time_seconds()));
   }
   text += fmt::format("expected now   {}\n", ExpectedText(report));
   if (report.has_step_time_ratio()) {

@@ -37,7 +37,9 @@ std::string FlagLines(const std::string& text, int columns) {
 
 // Says for which versions a launch is, and where its command runs.
 std::string UseText(const v1::Launch& launch, const std::string& framework) {
-  std::string text = fmt::format("For {} {}.", framework, launch.versions());
+  std::string text =
+      fmt::format("{} for {} {}.", launch.file_name().empty() ? "These flags are" : "This file is",
+                  framework, launch.versions());
   if (launch.command().find("$MASTER_ADDR") != std::string::npos) {
     text += " Run the command on every node, with the first one as MASTER_ADDR.";
   }
@@ -90,8 +92,8 @@ std::string ShortLaunchNotes(const v1::RankedPlan& ranked, const std::string& fr
   if (found == ranked.launches().end()) return "";
   const v1::Launch& launch = found->second;
   if (launch.left_out().empty()) return UseText(launch, framework);
-  return fmt::format("{} {} things that a run needs are not {} (--verbose lists them).",
-                     UseText(launch, framework), launch.left_out_size(), PlaceOf(launch));
+  return fmt::format("{} What else a run needs is not {}; --verbose lists it.",
+                     UseText(launch, framework), PlaceOf(launch));
 }
 
 }  // namespace meshwright

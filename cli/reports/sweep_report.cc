@@ -67,7 +67,7 @@ std::vector<Column> ColumnsOf(const Shown& shown) {
     if (shown.price) add("price");
   } else {
     add("tokens/s");
-    add(shown.price ? "price of 1e6 tokens" : "device-s of 1e6 tokens");
+    add(shown.price ? "price per 1e6 tokens" : "device-s per 1e6 tokens");
   }
   add("fits");
   if (shown.front) columns.push_back({.title = "front"});

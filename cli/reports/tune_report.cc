@@ -44,12 +44,12 @@ std::string Verdict(const v1::GetStudyResponse& answer, const ReportNotes& notes
   std::string text = fmt::format("{} {}", advice, result.reason());
   if (is_launch && !result.plans().empty()) {
     const v1::Estimate& e = result.plans(0).estimate();
-    text +=
-        fmt::format(" One run in ten takes longer than {} a step; its time comes from {} figures.",
-                    SecondsText(e.step_time_high_seconds()), e.provenance());
+    text += fmt::format(
+        " One run in ten takes longer than {} a step. The estimate rests on {} figures.",
+        SecondsText(e.step_time_high_seconds()), e.provenance());
     const bool is_named = !answer.question().workload().framework().name().empty();
     if (result.plans(0).exports().empty()) {
-      text += is_named ? " It comes without flags (see the warnings)."
+      text += is_named ? " Plan 1 comes without flags (see the warnings)."
                        : " No framework was named, so there are no flags: --framework names one.";
     }
   }
@@ -57,14 +57,14 @@ std::string Verdict(const v1::GetStudyResponse& answer, const ReportNotes& notes
          Wrapped(text, notes.columns).substr(advice.size());
 }
 
-// Returns what the baseline is, unless the user stated it.
-std::string BaselineWords(const v1::TuneResult& result) {
+// Returns a name of the baseline with what it is, unless the user stated it.
+std::string BaselineWords(const v1::TuneResult& result, std::string_view name) {
   const auto& defaults = result.applied_defaults();
   const auto found = std::ranges::find(defaults, "baseline", &v1::AppliedDefault::field);
-  if (found == defaults.end()) return "the baseline (0)";
+  if (found == defaults.end()) return std::string(name);
   return found->value() == "recipe"
-             ? fmt::format("the baseline (0), a published recipe ({})", found->source())
-             : "the baseline (0), a plan by rule of thumb";
+             ? fmt::format("{}, a published recipe ({})", name, found->source())
+             : fmt::format("{}, a plan by rule of thumb", name);
 }
 
 std::string GainLine(const v1::TuneResult& result) {
@@ -75,7 +75,7 @@ std::string GainLine(const v1::TuneResult& result) {
   const double saved = base.step_time_seconds() - best;
   const bool is_advised = !result.recommendation().empty();
   if (is_advised && IsSame(result.baseline(), result.plans(0))) {
-    return fmt::format("Plan 1 is {}.", BaselineWords(result));
+    return fmt::format("Plan 1 is also {}.", BaselineWords(result, "the baseline"));
   }
   if (is_advised && saved <= 0) {
     return fmt::format(
@@ -86,8 +86,8 @@ std::string GainLine(const v1::TuneResult& result) {
   }
   if (saved <= 0) return "The baseline (0) is the best plan known: keep it.";
   return fmt::format("Plan 1 has {:.2f}x the speed of {}: {} less a step ({}).",
-                     base.step_time_seconds() / best, BaselineWords(result), SecondsText(saved),
-                     PercentText(saved / base.step_time_seconds()));
+                     base.step_time_seconds() / best, BaselineWords(result, "the baseline (0)"),
+                     SecondsText(saved), PercentText(saved / base.step_time_seconds()));
 }
 
 std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) {
@@ -122,7 +122,7 @@ std::string RemainingLine(const v1::TrialSummary& summary) {
   }
   const double gain = summary.remaining_gain_ratio();
   return fmt::format(
-      "best measured by then {}; the most promising remaining plan takes {} at best{}\n",
+      "The best measured step was {}; the most promising remaining plan takes {} at best{}\n",
       SecondsText(summary.best_step_time_seconds()),
       SecondsText(summary.optimistic_step_time_seconds()),
       gain > 0 ? fmt::format(" ({} less)", PercentText(gain)) : ", which is not less time");
@@ -131,9 +131,9 @@ std::string RemainingLine(const v1::TrialSummary& summary) {
 std::string TrialLine(const v1::TuneResult& result) {
   const v1::TrialSummary& summary = result.trial_summary();
   const auto tried = std::ranges::count_if(result.trials(), std::not_fn(IsRepeat));
-  return fmt::format("{} of {} plans tried in {:.2f} device-hours; ended by {}\n", CountText(tried),
-                     CountText(summary.candidate_count()), summary.device_seconds() / 3600,
-                     summary.stop_reason()) +
+  return fmt::format("{} of {} plans were tried in {:.2f} device-hours; the trials ended by {}\n",
+                     CountText(tried), CountText(summary.candidate_count()),
+                     summary.device_seconds() / 3600, summary.stop_reason()) +
          RemainingLine(summary);
 }
 
@@ -187,11 +187,12 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
 std::string OptimumWords(const v1::TuneResult& result, const ReportNotes& notes) {
   const bool is_first = !result.has_model_optimum() || result.plans().empty() ||
                         IsSame(result.model_optimum(), result.plans(0));
-  if (is_first) return "; plan 1 is proven the fastest of the space by the model";
+  if (is_first) return "; plan 1 is proven to be the fastest of the space by the model";
   const v1::Estimate& best = result.model_optimum().estimate();
-  const std::string text = fmt::format("; proven the fastest by the model: {}, fits with {}",
-                                       SecondsText(best.step_time_seconds()),
-                                       ProbabilityText(best.fit_probability_ratio()));
+  const std::string text = fmt::format(
+      "; the plan that is proven to be the fastest by the model takes {} a step and fits with a "
+      "probability of {}",
+      SecondsText(best.step_time_seconds()), ProbabilityText(best.fit_probability_ratio()));
   return notes.brevity > 0 ? text : text + ": " + FullWords(result.model_optimum());
 }
 
@@ -199,7 +200,7 @@ std::string SearchLine(const v1::GetStudyResponse& answer, const ReportNotes& no
   if (answer.result().has_trial_summary()) return TrialLine(answer.result());
   const v1::Search& search = answer.result().search();
   std::string text =
-      fmt::format("{} of {} plans estimated in {}", CountText(search.evaluated_count()),
+      fmt::format("{} of {} plans were estimated in {}", CountText(search.evaluated_count()),
                   CountText(search.space_count()), SecondsText(answer.study().search_seconds()));
   const auto by_bounds = search.pruned_count_by_rule().find("bound");
   const bool leans_on_vendor = by_bounds != search.pruned_count_by_rule().end() &&
@@ -268,15 +269,16 @@ std::string MemoryTable(const v1::Estimate& estimate) {
 }
 
 std::string WinnerBreakdown(const v1::Estimate& estimate, const ReportNotes& notes) {
+  const char* const tier = estimate.tier() == "closed_form" ? "a closed form" : "a simulation";
   return Heading("Where the step of plan 1 goes", notes) +
          BreakdownTable(estimate.breakdown_seconds(), SecondsText) +
          Heading("Memory of its busiest device", notes) + MemoryTable(estimate) +
-         Item(fmt::format("peak {} GiB, in use {} GiB of {} GiB; fits with probability {}; {}, {}",
-                          GibText(estimate.peak_memory_bytes()),
-                          GibText(estimate.reserved_memory_bytes()),
-                          GibText(estimate.memory_capacity_bytes()),
-                          PercentText(estimate.fit_probability_ratio()), estimate.tier(),
-                          estimate.provenance()),
+         Item(fmt::format(
+                  "peak {} GiB, in use {} of {} GiB; it fits with a probability of {}; the "
+                  "estimate is {} that rests on {} figures",
+                  GibText(estimate.peak_memory_bytes()), GibText(estimate.reserved_memory_bytes()),
+                  GibText(estimate.memory_capacity_bytes()),
+                  ProbabilityText(estimate.fit_probability_ratio()), tier, estimate.provenance()),
               notes);
 }
 
@@ -312,9 +314,9 @@ std::string ShortWarnings(const std::vector<std::string>& warnings, const Report
   std::string lines;
   for (std::size_t i = 0; i < std::min(shown, warnings.size()); ++i) {
     const std::string lead = Painted("warning:", Paint::kWarning, notes.has_color);
-    lines +=
-        lead + Wrapped("warning: " + Shortened(warnings[i], columns), notes.columns, "", kIndent)
-                   .substr(std::string_view("warning:").size());
+    lines += lead + Wrapped("warning: " + ShortenedToWords(warnings[i], columns), notes.columns, "",
+                            kIndent)
+                        .substr(std::string_view("warning:").size());
   }
   if (shown < warnings.size()) {
     lines += fmt::format("{} more warnings (--verbose)\n", warnings.size() - shown);
@@ -360,8 +362,8 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
       Heading(fmt::format("Nothing fits: {}", Title(answer.study())), notes, Paint::kBad).substr(1);
   if (infeasible.has_nearest()) {
     text += Wrapped(
-        fmt::format("The plan that needs least memory lacks {} GiB a device; {} take most of its "
-                    "memory.",
+        fmt::format("The plan that needs least memory lacks {} GiB on each device; {} take most of "
+                    "its memory.",
                     GibText(infeasible.missing_bytes()), infeasible.binding_memory_kind()),
         notes.columns);
     text += Heading("Its memory", notes);
@@ -393,17 +395,19 @@ std::string ShortDetails(const v1::TuneResult& result, const ReportNotes& notes)
       text += ShortLaunchNotes(result.plans(0), framework) + " ";
     }
   }
-  text += fmt::format("--verbose shows the rest, as {} applied defaults. {}",
-                      result.applied_defaults_size(), notes.recorded);
+  const int count = result.applied_defaults_size();
+  text += fmt::format("--verbose also shows the {} default{} that {} applied. {}", count,
+                      count == 1 ? "" : "s", count == 1 ? "was" : "were", notes.recorded);
   return Wrapped(text, notes.columns);
 }
 
 // Shows what only those want to know who ask for it.
 std::string Details(const v1::TuneResult& result, const ReportNotes& notes) {
   if (!notes.is_verbose) {
-    return "\n" + Wrapped(fmt::format("{} defaults were applied. --verbose shows them, what was "
+    const int count = result.applied_defaults_size();
+    return "\n" + Wrapped(fmt::format("--verbose shows the {} default{} that {} applied, what was "
                                       "pruned, and where the time and the memory of plan 1 go.",
-                                      result.applied_defaults_size()),
+                                      count, count == 1 ? "" : "s", count == 1 ? "was" : "were"),
                           notes.columns);
   }
   std::string text;

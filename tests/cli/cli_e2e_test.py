@@ -133,7 +133,7 @@ class TuneTest(Folder):
     def test_infeasible_says_what_binds(self):
         done = self.run_cli("tune", *self.question(model=BIG_MODEL), expect=4)
         self.assertIn("Nothing fits: big on a100x8", done.stdout)
-        self.assertIn("GiB a device", done.stdout)
+        self.assertIn("GiB on each device", done.stdout)
         done = self.run_cli("tune", *self.question(model=BIG_MODEL), "--output", "json", expect=4)
         infeasible = json.loads(done.stdout)["infeasible"]
         self.assertGreater(int(infeasible["missing_bytes"]), 0)
@@ -250,7 +250,7 @@ class EvaluateTest(Folder):
 
     def test_sweep(self):
         text = self.run_cli("tune", *self.question(), "--devices", "8..32", "--device-hour-price", "2").stdout
-        self.assertIn("price of 1e6 tokens", text)
+        self.assertIn("price per 1e6 tokens", text)
         self.assertEqual(sum(" mb" in line for line in text.splitlines()), 3)
         answer = json.loads(self.run_cli("tune", *self.question(), "--free-memory", "0,0.5",
                                          "--output", "json").stdout)
@@ -310,7 +310,7 @@ class EvaluateTest(Folder):
             self.assertEqual({ranked["plan"]["recompute"]["granularity"] for ranked in answer["plans"]},
                              {recompute})
         done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3", expect=3)
-        self.assertIn("--dimension = leave no plan of the space", done.stderr)
+        self.assertIn("--dimension = too narrow; must leave a plan in the space", done.stderr)
 
     def test_open_precision(self):
         question = self.question(cluster={"name": "h", "pools": [

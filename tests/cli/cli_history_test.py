@@ -95,7 +95,7 @@ torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py \\
                 for _ in range(3):
                     text = self.report(study, 1.1 * promised, *args).stdout
                 self.assertIn("inside the interval", text)
-                self.assertIn(f"by {study}", text)
+                self.assertIn(f"{study} recommended its plan with", text)
                 after, _ = self.tune(*args)
                 same = [plan for plan in after["plans"]
                         if plan["plan_digest"] == before["plans"][0]["plan_digest"]]

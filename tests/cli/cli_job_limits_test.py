@@ -135,7 +135,7 @@ class EndOfTrialsTest(JobsFolder):
         shown = self.run_cli("study", "list", "--db", str(self.folder / "default.db"), "--output", "json").stdout
         shown = self.run_cli("study", "show", json.loads(shown)["studies"][0]["id"], "--db",
                              str(self.folder / "default.db")).stdout
-        self.assertRegex(shown, "ended by within_ratio\nbest measured .* most promising remaining plan")
+        self.assertRegex(shown, "ended by within_ratio\nThe best measured .* most promising remaining plan")
         # Zero is stated, so that no ratio ends the trials early.
         more = len(answer["trials"]) + 1
         answer = tune("zero.db", more, "0")

@@ -103,7 +103,7 @@ class ReplayTest(Folder):
     def test_table(self):
         done = self.run_cli("tune", *self.question(), "--launcher", "replay", "--replay",
                             self.write("r.jsonl", json.dumps(self.ROWS[0])), "--max-trials", "1")
-        self.assertIn("1 of 1 plans tried", done.stdout)
+        self.assertIn("1 of 1 plans were tried", done.stdout)
         self.assertIn("Trials, in the order tried", done.stdout)
 
     def test_served_and_embedded_answers_are_equal(self):

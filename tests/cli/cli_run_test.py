@@ -76,7 +76,7 @@ class RunTest(Folder):
         self.assertEqual(answer["recommended_index"], 1)
         self.assertFalse(answer["points"][0]["launch"]["run"]["is_within_max_days"])
         text = self.tune(*self.on_chips(H100, nodes=4), "--tokens", "100B", "--days", str(between)).stdout
-        self.assertIn("Take 16 devices of 4 nodes of nvidia-h100-sxm5-80gb: the smallest of the sizes", text)
+        self.assertIn("Take 16 devices of 4 nodes of nvidia-h100-sxm5-80gb: of the sizes that were", text)
         self.assertIn("\nThe plan for 16 devices", text)
         none = self.tune(*self.on_chips(H100, nodes=4), "--tokens", "100B", "--days", "0.001").stdout
         self.assertIn("No size is enough: the run ends within 0.001 days on no size that was tried", none)

@@ -33,6 +33,13 @@ TEST(ClusterFlagsTest, FactsTakeThePlaceOfAFile) {
   EXPECT_EQ(cluster.pools(0).inter_node().nic_gigabits_per_second(), 400);
 }
 
+TEST(ClusterFlagsTest, OneNodeIsNotCalledNodes) {
+  v1::Cluster cluster;
+  std::vector<FieldViolation> violations;
+  ReadCluster({.chip = "H200", .node_count = 1}, cluster, violations);
+  EXPECT_EQ(cluster.name(), "1 node of H200");
+}
+
 // A value that is not stated stays absent, so that the answer lists its default.
 TEST(ClusterFlagsTest, FactsThatAreNotStatedStayAbsent) {
   v1::Cluster cluster;

@@ -68,8 +68,8 @@ TEST(StudyReportTest, SaysAllThatMatters) {
   const std::string report =
       StudyReport(Answer(), {.columns = 120, .is_verbose = true, .recorded = "kept"});
   EXPECT_THAT(report, HasSubstr("tiny on a100x16 (16 devices)\n"));
-  EXPECT_THAT(report, HasSubstr("250 of 1,000 plans estimated in 250 ms; plan 1 is proven the "
-                                "fastest of the space by the model"));
+  EXPECT_THAT(report, HasSubstr("250 of 1,000 plans were estimated in 250 ms; plan 1 is proven to "
+                                "be the fastest of the space by the model"));
   // 80 - 65 GiB are left.
   EXPECT_THAT(report, HasSubstr("  1  8.00 s (7.00 .. 10.0)            1,536  50.0 %      15.0   "
                                 "99 %        -  tp2 dp8 mb1 zero1, recompute none; by\n"));
@@ -85,8 +85,8 @@ TEST(StudyReportTest, SaysAllThatMatters) {
   EXPECT_THAT(
       report,
       HasSubstr("Plan 1 for megatron-core\ntorchrun $MASTER_ADDR gpt.py \\\n"
-                "  --tensor-model-parallel-size 2\n\nFor megatron-core 0.12 to 0.14. Run the "
-                "command on every node, with the first one as MASTER_ADDR.\n"
+                "  --tensor-model-parallel-size 2\n\nThese flags are for megatron-core 0.12 to "
+                "0.14. Run the command on every node, with the first one as MASTER_ADDR.\n"
                 "Not among these flags:\n  data: --data-path\n  --lr\n"));
   EXPECT_THAT(report, HasSubstr("\nkept\n"));
   EXPECT_THAT(report, Not(HasSubstr("\x1b")));
@@ -103,9 +103,11 @@ TEST(StudyReportTest, AFileOfTheFrameworkComesBeforeItsCommand) {
   other.set_text("{}\n");
   EXPECT_THAT(
       StudyReport(answer, {.is_verbose = true}),
-      HasSubstr("Plan 1 for megatron-core\nplan.toml:\na = 1\n\nmore.json:\n{}\n\n"
-                "torchrun $MASTER_ADDR gpt.py\n\nFor megatron-core 0.12 to 0.14. Run the command "
-                "on every node, with the first one as MASTER_ADDR.\nNot in this file:\n  data"));
+      HasSubstr(
+          "Plan 1 for megatron-core\nplan.toml:\na = 1\n\nmore.json:\n{}\n\n"
+          "torchrun $MASTER_ADDR gpt.py\n\nThis file is for megatron-core 0.12 to 0.14. Run the "
+          "command on every node, with the first one as\nMASTER_ADDR.\n"
+          "Not in this file:\n  data"));
   // A server of an older version sends the text only.
   plan.clear_launches();
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("Plan 1 for megatron-core\na = 1\n"));
@@ -118,7 +120,7 @@ TEST(StudyReportTest, IsShortUnlessAskedForMore) {
     EXPECT_THAT(report, Not(HasSubstr(detail)));
     EXPECT_THAT(StudyReport(Answer(), {.is_verbose = true}), HasSubstr(detail));
   }
-  EXPECT_THAT(report, HasSubstr("\n1 defaults were applied. --verbose shows them"));
+  EXPECT_THAT(report, HasSubstr("\n--verbose shows the 1 default that was applied, what"));
   // The flags are last but for that.
   EXPECT_LT(report.find("Warnings"), report.find("Plan 1 for megatron-core"));
 }
@@ -185,8 +187,9 @@ TEST(StudyReportTest, TrialsInTheOrderTried) {
     trial_summary { stop_reason: "trial_limit" candidate_count: 1200 device_seconds: 5120 })"));
   const std::string report = StudyReport(answer, {});
   // 5,120 / 3,600 hours
-  EXPECT_THAT(report, HasSubstr("2 of 1,200 plans tried in 1.42 device-hours; ended by "
-                                "trial_limit\n\n"));
+  EXPECT_THAT(report,
+              HasSubstr("2 of 1,200 plans were tried in 1.42 device-hours; the trials ended "
+                        "by trial_limit\n\n"));
   EXPECT_THAT(report, HasSubstr("1  oom      -          7.00 s     80.0 %  tp8 dp2 mb1"));
   EXPECT_THAT(report, HasSubstr("2  ok       8.00 s     9.00 s    100.0 %  tp2 dp8 mb1"));
 }
@@ -199,9 +202,10 @@ TEST(StudyReportTest, WhatMoreTrialsCouldHaveGained) {
     best_step_time_seconds: 8 optimistic_step_time_seconds: 7.92)");
   EXPECT_THAT(
       StudyReport(answer, {}),
-      HasSubstr("ended by within_ratio\n"
-                "best measured by then 8.00 s; the most promising remaining plan takes 7.92 s at "
-                "best (1.0 % less)\n"));
+      HasSubstr(
+          "ended by within_ratio\n"
+          "The best measured step was 8.00 s; the most promising remaining plan takes 7.92 s at "
+          "best (1.0 % less)\n"));
   summary.set_remaining_gain_ratio(0);
   summary.set_optimistic_step_time_seconds(8.2);
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("takes 8.20 s at best, which is not less time\n"));
@@ -220,7 +224,7 @@ TEST(StudyReportTest, RunsToCompareWithAreNotCountedAsPlans) {
              purpose: "reference" expected_step_time_seconds: 9 success_probability_ratio: 1 }
     trial_summary { stop_reason: "trial_limit" candidate_count: 1200 device_seconds: 5120 })"));
   const std::string report = StudyReport(answer, {});
-  EXPECT_THAT(report, HasSubstr("2 of 1,200 plans tried"));
+  EXPECT_THAT(report, HasSubstr("2 of 1,200 plans were tried"));
   EXPECT_THAT(report, HasSubstr("2  search     ok       6.00 s           0.75  9.00 s"));
   EXPECT_THAT(report, HasSubstr("3  reference  oom      -                   -  9.00 s"));
 }
@@ -303,7 +307,7 @@ TEST(StudyReportTest, Infeasible) {
   const std::string report = StudyReport(answer, {});
   EXPECT_THAT(report, HasSubstr("Nothing fits: big on c (8 devices)"));
   EXPECT_THAT(report,
-              HasSubstr("lacks 20.0 GiB a device; optimizer_states take most of its memory"));
+              HasSubstr("lacks 20.0 GiB on each device; optimizer_states take most of its"));
   EXPECT_THAT(report, HasSubstr("in use 100.0 GiB of 80.0 GiB"));
   EXPECT_THAT(report, HasSubstr("  cluster.pools[0].node_count = 2\n"));
   EXPECT_THAT(report, HasSubstr("memory       30  75.0 %"));  // 30 of 40
@@ -425,7 +429,7 @@ TEST(StudyReportTest, SaysThatNoFrameworkWasNamed) {
   EXPECT_THAT(StudyReport(answer, {.columns = 200}),
               HasSubstr("No framework was named, so there are no flags: --framework names one."));
   answer.mutable_question()->mutable_workload()->mutable_framework()->set_name("generic");
-  EXPECT_THAT(StudyReport(answer, {.columns = 200}), HasSubstr("It comes without flags"));
+  EXPECT_THAT(StudyReport(answer, {.columns = 200}), HasSubstr("Plan 1 comes without flags"));
 }
 
 TEST(StudyReportTest, BeginsWithTheVerdict) {
@@ -436,15 +440,18 @@ TEST(StudyReportTest, BeginsWithTheVerdict) {
   result.mutable_plans(0)->set_plan_digest("a");
   result.mutable_baseline()->set_plan_digest("b");
   *result.mutable_model_optimum() = result.plans(0);
-  EXPECT_THAT(StudyReport(answer, {}),
-              HasSubstr("(16 devices)\nLaunch plan 1. It is safe. One run in ten takes longer than "
-                        "10.0 s a step; its time comes from\nfitted figures.\n250 of 1,000 plans"));
+  EXPECT_THAT(
+      StudyReport(answer, {}),
+      HasSubstr("(16 devices)\nLaunch plan 1. It is safe. One run in ten takes longer than "
+                "10.0 s a step. The estimate rests on\nfitted figures.\n250 of 1,000 plans"));
 
   result.mutable_model_optimum()->set_plan_digest("c");
   result.mutable_model_optimum()->mutable_estimate()->set_step_time_seconds(7);
   result.mutable_model_optimum()->mutable_estimate()->set_fit_probability_ratio(0.6);
-  EXPECT_THAT(StudyReport(answer, {.columns = 140}),
-              HasSubstr("; proven the fastest by the model: 7.00 s, fits with 60 %: tp2 dp8"));
+  EXPECT_THAT(
+      StudyReport(answer, {.columns = 140}),
+      HasSubstr("; the plan that is proven to be the fastest by the model takes 7.00 s a step and "
+                "fits with a\nprobability of 60 %: tp2 dp8"));
 
   result.mutable_baseline()->mutable_estimate()->set_step_time_seconds(7.5);
   result.mutable_baseline()->mutable_estimate()->set_fit_probability_ratio(0.7);
@@ -456,7 +463,7 @@ TEST(StudyReportTest, BeginsWithTheVerdict) {
   *result.mutable_plans(0) = result.baseline();
   const std::string report = StudyReport(answer, {});
   EXPECT_THAT(report, HasSubstr("\nKeep your plan. It is safe.\n"));
-  EXPECT_THAT(report, HasSubstr("Plan 1 is the baseline (0).\n"));
+  EXPECT_THAT(report, HasSubstr("Plan 1 is also the baseline.\n"));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
