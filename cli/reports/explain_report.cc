@@ -36,7 +36,7 @@ std::string SensitivityTable(const v1::ExplainPlanResponse& explanation, int col
                   row.has_best()
                       ? Change(row.best().estimate().step_time_seconds(), best.step_time_seconds())
                       : "none is sure to fit",
-                  is_same          ? "the same"
+                  is_same          ? "the same best plan"
                   : row.has_best() ? PlanWords(row.best().plan())
                                    : "-"});
   }

@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/message_differencer.h>
 
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cli/reports/comparison.h"
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
 #include "server/convert/question_answers.h"
 
 namespace meshwright {
@@ -76,13 +78,16 @@ class FieldCollector : public MessageDifferencer::Reporter {
   std::vector<v1::FieldDifference> differences_;
 };
 
-std::string Line(const v1::Study& study) {
+// Returns the study in lines that begin with `word`, which has eight columns.
+std::string Lines(std::string_view word, const v1::Study& study, int columns) {
   const std::string name =
       study.display_name().empty() ? "" : fmt::format(" ({})", study.display_name());
-  return fmt::format("{}{}: {}, {} on {}, {} devices, created {}\n", study.id(), name,
-                     study.outcome().empty() ? study.state() : study.outcome(), study.model_name(),
-                     study.cluster_name().empty() ? "a cluster" : study.cluster_name(),
-                     CountText(study.device_count()), study.create_time());
+  const std::string text =
+      fmt::format("{}{}: {}, {} on {}, {} devices, created {}", study.id(), name,
+                  study.outcome().empty() ? study.state() : study.outcome(), study.model_name(),
+                  study.cluster_name().empty() ? "a cluster" : study.cluster_name(),
+                  CountText(study.device_count()), study.create_time());
+  return Wrapped(text, columns, word, std::string(word.size(), ' '));
 }
 
 std::string OrNone(const std::string& value) { return value.empty() ? "-" : value; }
@@ -126,7 +131,8 @@ v1::StudyDifference CompareStudies(const v1::GetStudyResponse& first,
 }
 
 std::string StudyDifferenceReport(const v1::StudyDifference& difference, int columns) {
-  std::string text = "first   " + Line(difference.first()) + "second  " + Line(difference.second());
+  std::string text = Lines("first   ", difference.first(), columns) +
+                     Lines("second  ", difference.second(), columns);
   text += "\n" + QuestionTable(difference, columns) + "\n";
   if (!difference.has_plans()) {
     for (const auto& [word, plan, has_plan] :
@@ -139,10 +145,11 @@ std::string StudyDifferenceReport(const v1::StudyDifference& difference, int col
   }
   const std::string plan = PlanWords(difference.first_plan());
   if (plan == PlanWords(difference.second_plan())) {
-    text += fmt::format("Both launch {}.\n", plan);
+    text += Wrapped(fmt::format("Both launch {}.", plan), columns);
   } else {
-    text += fmt::format("first launches   {}\nsecond launches  {}\n", plan,
-                        PlanWords(difference.second_plan()));
+    const std::string lead(std::string_view("second launches  ").size(), ' ');
+    text += Wrapped(plan, columns, "first launches   ", lead);
+    text += Wrapped(PlanWords(difference.second_plan()), columns, "second launches  ", lead);
   }
   return text + "\n" + ComparisonReport(difference.plans(), columns);
 }
