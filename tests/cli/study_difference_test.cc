@@ -16,10 +16,11 @@ TEST(StudyDifferenceReportTest, StudiesFitTheTerminal) {
   first.set_cluster_name("a100x128");
   first.set_device_count(128);
   first.set_create_time("2026-11-27T16:55:03.670Z");
-  EXPECT_THAT(StudyDifferenceReport(difference, 80),
-              testing::StartsWith(
-                  "first   study-8e3e90efffa9: baseline_best, llama2-70b on a100x128, 128 devices,\n"
-                  "        created 2026-11-27T16:55:03.670Z\nsecond  "));
+  EXPECT_THAT(
+      StudyDifferenceReport(difference, 80),
+      testing::StartsWith(
+          "first   study-8e3e90efffa9: baseline_best, llama2-70b on a100x128, 128 devices,\n"
+          "        created 2026-11-27T16:55:03.670Z\nsecond  "));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

@@ -34,16 +34,15 @@ std::string SlowerBy(const VerdictFact& fact) {
 }
 
 std::string Unconfirmed(std::string_view plan, const VerdictFact& fact) {
-  return fmt::format("{} uses {}. Hardly any measured run confirms the estimates of such plans", plan,
-                     fmt::join(fact.features, " and "));
+  return fmt::format("{} uses {}. Hardly any measured run confirms the estimates of such plans",
+                     plan, fmt::join(fact.features, " and "));
 }
 
 std::string OwnTied(const VerdictFact& fact) {
   return fmt::format(
       "Your plan cannot be told apart from the one that would be recommended without it. By the "
       "model that one is {} faster, but it is the faster one with a probability of only {}",
-      PercentOf(fact.slower_ratio.value_or(0)),
-      ProbabilityOf(fact.faster_probability.value_or(0)));
+      PercentOf(fact.slower_ratio.value_or(0)), ProbabilityOf(fact.faster_probability.value_or(0)));
 }
 
 std::string KeepsSettings(const VerdictFact& fact) {
@@ -110,11 +109,13 @@ std::string Sentence(const VerdictFact& fact, const ChoiceLimits& limits) {
           "It cannot be told apart from the fastest plan by the model ({}), and fits with {}",
           SlowerBy(fact), FitsWith(fact));
     case VerdictCode::kSlower:
-      return fmt::format("The plan to launch is {} and fits with {}", SlowerBy(fact), FitsWith(fact));
+      return fmt::format("The plan to launch is {} and fits with {}", SlowerBy(fact),
+                         FitsWith(fact));
     case VerdictCode::kOwnRecommended:
       return "Your plan is the one that would be recommended";
     case VerdictCode::kOwnNotSlower:
-      return "Your plan cannot be told apart from the one that would be recommended without it, and "
+      return "Your plan cannot be told apart from the one that would be recommended without it, "
+             "and "
              "is not slower by the model";
     case VerdictCode::kOwnTied:
       return OwnTied(fact);

@@ -24,8 +24,8 @@ TEST(VerdictTest, AWonTieContinuesItsSentence) {
                    {.code = VerdictCode::kSlower, .slower_ratio = 0.031, .fit_probability = 1},
                    {.code = VerdictCode::kPlainer, .tied_count = 7}},
                   kUsual),
-      "The fastest plan by the model fits with a probability of only 42 %. This one is 3.1 % "
-      "slower and fits with a probability of over 99 %; among 7 plans that cannot be told "
+      "The fastest plan by the model fits with a probability of only 42 %. The plan to launch is "
+      "3.1 % slower and fits with a probability of over 99 %; among 7 plans that cannot be told "
       "apart, it has fewer features that hardly any measured run has confirmed.");
 }
 
@@ -47,10 +47,11 @@ TEST(VerdictTest, FeaturesAndOwnPlan) {
           {{.code = VerdictCode::kSafestUnconfirmed, .features = {"a", "b"}},
            {.code = VerdictCode::kOwnTied, .slower_ratio = 0.02, .faster_probability = 0.61}},
           kUsual),
-      "The fastest plan that is safe in memory uses a and b, which hardly any measured run has "
-      "confirmed in such a job. Your plan cannot be told apart from the one that would be "
-      "recommended: that is 2.0 % faster by the model, and is the faster one with a "
-      "probability of only 61 %.");
+      "The fastest plan that is safe in memory uses a and b. Hardly any measured run confirms the "
+      "estimates of such plans. Your plan cannot be told apart from the one that would be "
+      "recommended without it. By the model that one is 2.0 % faster, but it is the faster one "
+      "with "
+      "a probability of only 61 %.");
 }
 
 TEST(VerdictTest, TheCheapestWinsNoTie) {
