@@ -35,7 +35,7 @@ std::string HostOf(int connection) {
 }
 
 // Returns the number by which the kernel knows a socket; 0 if the descriptor is not one any more.
-ino_t SocketNumber(int descriptor) {
+std::uint64_t SocketNumber(int descriptor) {
   struct stat status = {};
   return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }

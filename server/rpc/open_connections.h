@@ -1,8 +1,7 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,7 +25,7 @@ class OpenConnections {
  private:
   struct Connection {
     int descriptor = -1;
-    ino_t number = 0;  // by which the kernel knows the socket
+    std::uint64_t number = 0;  // by which the kernel knows the socket
     std::string host = {};
   };
 

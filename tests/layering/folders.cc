@@ -206,6 +206,8 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "google/rpc/", .folders = kWire, .is_quoted = true},
     {.prefix = "meshwright/", .folders = kWire, .is_quoted = true},
     {.prefix = "sys/", .folders = kSystem, .sources_only = true},
+    {.prefix = "arpa/", .folders = "server/rpc", .sources_only = true},
+    {.prefix = "netinet/", .folders = "server/rpc", .sources_only = true},
     {.prefix = "gtest/", .folders = "", .reason = "only in tests/"},
     {.prefix = "gmock/", .folders = "", .reason = "only in tests/"},
     {.prefix = "benchmark/", .folders = "", .reason = "only in bench/"},
