@@ -183,8 +183,9 @@ TEST(HttpAsksTest, AStudysPlanIsTracedOverItsStep) {
 
   const Answer traced = http.Get("/v1/studies/mine/plans/1:trace");
   ASSERT_EQ(traced.status, 200) << traced.body;
+  const nlohmann::json trace = nlohmann::json::parse(traced.body);
   double end_microseconds = 0;
-  for (const auto& event : nlohmann::json::parse(traced.body)["traceEvents"]) {
+  for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
     end_microseconds =
         std::max(end_microseconds, event["ts"].get<double>() + event["dur"].get<double>());

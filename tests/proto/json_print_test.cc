@@ -55,7 +55,7 @@ TEST(PrintJsonTest, LeavesOutWhatIsNotStated) {
   v1::TuneResult result;
   EXPECT_EQ(PrintJson(result, {}),
             R"({"plans": [], "applied_defaults": [], "warnings": [], "trials": [], )"
-            R"("pareto_front": [], "recommendation": "", "reason": ""})");
+            R"("pareto_front": [], "recommendation": "", "reason": "", "reasons": []})");
   v1::Overlap overlap;
   EXPECT_EQ(PrintJson(overlap, {}), "{}");
   overlap.set_tensor_parallel(false);
