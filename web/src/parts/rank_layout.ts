@@ -1,7 +1,7 @@
-// Where the ranks of a plan sit on a cluster, as the estimates place them (docs/cost_model/placement.md,
-// "Groups" and "Rank order"; estimator/model/stage_devices.cc): tensor, context, expert/data, pipeline,
-// the first changing fastest, or with `rank_order` tp-cp-ep-pp-dp the stages between the data ranks.
-// Expert ranks count among the tensor, context and data ranks of a stage.
+// This layout says where the ranks of a plan sit, as the estimates place them
+// (docs/cost_model/placement.md, "Groups" and "Rank order"; estimator/model/stage_devices.cc): tensor,
+// context, expert/data, pipeline, the first changing fastest, or with `rank_order` tp-cp-ep-pp-dp the
+// stages between the data ranks. Expert ranks count among the tensor, context and data ranks of a stage.
 import type { Plan } from '../api/wire';
 
 export interface NodeKind {

@@ -118,7 +118,7 @@ describe('the parallel coordinates', () => {
 describe('the importance of dimensions', () => {
   it('is the variance that a grouping explains, less what it explains by chance', () => {
     // The mean is 16; total: 36 + 16 + 16 + 36 = 104. By micro-batch: means 11 and 21, within 2 + 2 = 4.
-    // By stages: means 15 and 17, within 50 + 50 = 100. n - 1 = 3, n - k = 2.
+    // Grouped by stages, the means are 15 and 17, and within groups 50 + 50 = 100. n - 1 = 3, n - k = 2.
     const found = importanceOf(four, axes);
     expect(found.map(({ field }) => field)).toEqual(['micro_batch_size', 'pipeline_parallel']);
     expect(found[0]?.share).toBeCloseTo(1 - ((3 / 2) * 4) / 104, 12);
