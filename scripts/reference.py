@@ -56,7 +56,7 @@ INPUTS = [
 
 # The pages of messages: file, title, .proto files.
 MESSAGES = [
-    ("service.md", "Questions, answers and studies", ["service.proto"]),
+    ("service.md", "Questions, answers and studies", ["service.proto", "result.proto"]),
     ("trials.md", "Trials and jobs", ["trial.proto"]),
     ("estimate.md", "Estimates", ["estimate.proto"]),
     ("history.md", "History", ["history.proto", "calibration.proto"]),
