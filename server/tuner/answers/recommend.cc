@@ -29,11 +29,6 @@
 namespace meshwright {
 namespace {
 
-// No estimate is certain.
-std::string ProbabilityOf(double probability) {
-  return probability > 0.99 ? "over 99 %" : fmt::format("{:.0f} %", 100 * probability);
-}
-
 double SlowerBy(const Estimate& estimate, const Estimate& other) {
   return estimate.step_time / other.step_time - 1;
 }

@@ -19,11 +19,6 @@ constexpr double kShownRatio = 0.0005;
 
 std::string PercentOf(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
 
-// No estimate is certain.
-std::string ProbabilityOf(double probability) {
-  return probability > 0.99 ? "over 99 %" : fmt::format("{:.0f} %", 100 * probability);
-}
-
 std::string FitsWith(const VerdictFact& fact) {
   return "a probability of " + ProbabilityOf(fact.fit_probability.value_or(0));
 }
@@ -134,6 +129,10 @@ std::string Sentence(const VerdictFact& fact, const ChoiceLimits& limits) {
 }
 
 }  // namespace
+
+std::string ProbabilityOf(double probability) {
+  return probability > 0.99 ? "over 99 %" : fmt::format("{:.0f} %", 100 * probability);
+}
 
 std::vector<VerdictFact> TieFacts(ChoiceReason reason, std::optional<int> tied_count) {
   const auto* const row = std::ranges::find(kTies, reason, &TieRow::reason);

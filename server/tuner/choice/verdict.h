@@ -10,6 +10,9 @@
 
 namespace meshwright {
 
+// Returns a probability in words: "93 %". No estimate is certain, so there is no "100 %".
+std::string ProbabilityOf(double probability);
+
 // Returns the statement for the reason why a plan wins a tie between `tied_count` plans, or an
 // empty list for kCheapest.
 std::vector<VerdictFact> TieFacts(ChoiceReason reason, std::optional<int> tied_count);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -106,7 +104,7 @@ inline std::string_view Word(Advice advice) {
   return advice == Advice::kLaunch ? "launch" : "keep_yours";
 }
 
-// A statement of the reason for an advice. The words, in this order, are part of the contract.
+// A statement of the reason for an advice.
 enum class VerdictCode {
   kNoneSureToFit,       // no plan fits with the least probability that was asked for
   kModelOptimum,        // the plan is the model's fastest
@@ -131,27 +129,8 @@ enum class VerdictCode {
   kKeepsFrameworkSettings  // the plan is tied with one with these settings, which change more
 };
 
-inline std::string_view Word(VerdictCode code) {
-  constexpr std::array<std::string_view, 18> kWords = {"no_plan_sure_to_fit",
-                                                       "model_optimum",
-                                                       "model_optimum_may_not_fit",
-                                                       "model_optimum_unconfirmed",
-                                                       "fastest_safe_plan_unconfirmed",
-                                                       "tied_with_model_optimum",
-                                                       "slower",
-                                                       "surer_to_fit",
-                                                       "better_founded",
-                                                       "plainer",
-                                                       "nearer_to_own_plan",
-                                                       "published_recipe",
-                                                       "more_usual",
-                                                       "own_plan_recommended",
-                                                       "own_plan_not_slower",
-                                                       "own_plan_tied",
-                                                       "among_settings",
-                                                       "keeps_framework_settings"};
-  return kWords[static_cast<std::size_t>(code)];
-}
+// Returns the word of the contract.
+std::string_view Word(VerdictCode code);
 
 // A statement with its figures; those that it does not have are absent.
 struct VerdictFact {
