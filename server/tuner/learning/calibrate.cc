@@ -297,44 +297,55 @@ void ForgetFailuresThatProveNothing(const std::vector<FailedRun>& own, std::vect
   });
 }
 
-// Moves the memory model by the job's own runs that ran out of memory without saying how much they
-// needed: the factor's distribution is cut off below what each failure implies. A failure that is
-// too far from the model is another's fault (another process on the device, a leak) and only rules
-// out plans of its size.
-void LearnFromFailures(const Evidence& evidence, Calibration& calibration) {
+// Returns what is known of the job's factor of memory before its failures.
+Normal MemoryBelief(const FittedResiduals& memory) {
   const ResidualPrior& prior = kMemoryPrior;
-  Normal belief = {.mean = JobLogFactor(calibration.memory),
-                   .variance = prior.job * prior.job + prior.noise * prior.noise};
-  if (!calibration.memory.points.empty()) {
-    belief.variance = FactorVariance(calibration.memory, {}) + calibration.memory.noise_variance;
+  if (memory.points.empty()) {
+    return {.mean = JobLogFactor(memory),
+            .variance = prior.job * prior.job + prior.noise * prior.noise};
   }
-  const double sigma = std::sqrt(belief.variance);
-  std::optional<MemoryFailure> telling;
-  std::optional<MemoryFailure> strange;
-  for (const MemoryFailure& failure : evidence.memory_failures) {
-    const double surprise = (failure.least_log_memory - belief.mean) / sigma;
-    if (surprise <= 0) continue;  // as the model expects
-    std::optional<MemoryFailure>& kept = surprise > kMaxSurprise ? strange : telling;
-    if (!kept.has_value() || failure.least_log_memory > kept->least_log_memory) kept = failure;
-  }
-  if (strange.has_value()) {
-    calibration.warnings.push_back(fmt::format(
-        "memory: a plan that the model estimates at {:.2f} GiB ran out of memory, {:.1f} standard "
-        "deviations from what is known of the model's errors: plans of its size are left out, but "
-        "the model is not moved (limit {}); another process may have held the memory",
-        strange->reserved / GiB(1), (strange->least_log_memory - belief.mean) / sigma,
-        kMaxSurprise));
-  }
+  return {.mean = JobLogFactor(memory),
+          .variance = FactorVariance(memory, {}) + memory.noise_variance};
+}
+
+void WarnOfStrangeFailure(const MemoryFailure& failure, double surprise, Calibration& calibration) {
+  calibration.warnings.push_back(fmt::format(
+      "memory: a plan that the model estimates at {:.2f} GiB ran out of memory, {:.1f} standard "
+      "deviations from what is known of the model's errors: plans of its size are left out, but "
+      "the model is not moved (limit {}) until another run fails like it; another process may "
+      "have held the memory",
+      failure.reserved / GiB(1), surprise, kMaxSurprise));
+}
+
+// Moves the memory model by the job's own runs that ran out of memory without saying how much they
+// needed: the factor's distribution is cut off below what each failure implies. A single failure
+// that is too far from all that is known, the smaller failures included, is another's fault
+// (another process on the device, a leak) and only rules out plans of its size.
+void LearnFromFailures(Evidence& evidence, Calibration& calibration) {
+  std::vector<MemoryFailure>& failures = evidence.memory_failures;
+  std::ranges::sort(failures, {}, &MemoryFailure::least_log_memory);
+  const Normal before = MemoryBelief(calibration.memory);
+  // A plan that ran needs less than a failure that implies more.
   const std::optional<double>& most = evidence.most_log_memory;
-  // Otherwise a plan of that size did run.
-  const bool holds = telling.has_value() && most.value_or(INFINITY) > telling->least_log_memory;
-  if (!holds) return;
-  calibration.bounded_memory = Bounded(belief, telling->least_log_memory, most);
+  const MemoryFailure* believed = nullptr;
+  for (const MemoryFailure& failure : failures) {
+    const Normal belief = calibration.bounded_memory.value_or(before);
+    const double surprise = (failure.least_log_memory - belief.mean) / std::sqrt(belief.variance);
+    if (failure.least_log_memory <= before.mean) continue;  // as the model expects
+    if (surprise > kMaxSurprise && &failure == &failures.back()) {
+      WarnOfStrangeFailure(failure, surprise, calibration);
+      break;
+    }
+    if (most.value_or(INFINITY) <= failure.least_log_memory) break;
+    calibration.bounded_memory = Bounded(before, failure.least_log_memory, most);
+    believed = &failure;
+  }
+  if (believed == nullptr) return;
   calibration.memory_ratio = std::exp(calibration.bounded_memory->mean);
   calibration.warnings.push_back(fmt::format(
       "memory: a plan that the model estimates at {:.2f} GiB ran out of memory, so this job is "
       "taken to need {:.3f} times what the model says",
-      telling->reserved / GiB(1), calibration.memory_ratio));
+      believed->reserved / GiB(1), calibration.memory_ratio));
 }
 
 struct Gathered {
