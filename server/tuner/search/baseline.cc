@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
+#include "estimator/layer/layer_split.h"
 #include "estimator/learning/interval.h"
 #include "estimator/legality/legality.h"
 #include "search_space/base/status.h"
@@ -83,16 +85,31 @@ bool Fits(const ParallelPlan& plan, const Problem& problem, AnalyticModel& model
   return memory.fits && memory.reserved_memory <= Scale(capacity, share);
 }
 
+// Returns the plan that recomputes as few layers in each stage as fit into this share of the
+// memory, where the framework can recompute some of them, or else all.
+std::optional<ParallelPlan> WithFewestLayers(ParallelPlan plan, const Problem& problem,
+                                             AnalyticModel& model, double share) {
+  plan.recompute.granularity = RecomputeGranularity::kFull;
+  if (!Fits(plan, problem, model, share)) return std::nullopt;
+  const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
+  const int largest = std::ranges::max(LayersPerStage(plan, problem.model, problem.profile));
+  ParallelPlan fewer = plan;
+  for (int count = 1; count < largest; ++count) {
+    fewer.recompute.layer_counts.assign(stages, count);
+    if (IsLegal(fewer, problem) && Fits(fewer, problem, model, share)) return fewer;
+  }
+  return plan;
+}
+
 // Returns the plan with as little recomputation as fits into this share of the memory.
 std::optional<ParallelPlan> Fitting(ParallelPlan plan, const Problem& problem, AnalyticModel& model,
                                     double share) {
   for (const RecomputeGranularity recompute :
-       {RecomputeGranularity::kNone, RecomputeGranularity::kSelective,
-        RecomputeGranularity::kFull}) {
+       {RecomputeGranularity::kNone, RecomputeGranularity::kSelective}) {
     plan.recompute.granularity = recompute;
     if (Fits(plan, problem, model, share)) return plan;
   }
-  return std::nullopt;
+  return WithFewestLayers(std::move(plan), problem, model, share);
 }
 
 std::optional<ParallelPlan> ByRecipe(const Recipe& recipe, const Problem& problem,

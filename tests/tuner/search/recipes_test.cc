@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,6 +114,29 @@ TEST(RecipeTest, IsTheBaselineAndSaysSo) {
   };
   EXPECT_EQ(source(ProblemOf(Llama2_70b(), 16, "megatron-core")), "baseline: recipe");
   EXPECT_EQ(source(ProblemOf(Llama2_70b(), 16, "generic")), "baseline: rule of thumb");
+}
+
+// A recipe that does not say what it recomputes gets as little as fits: with more memory fewer
+// layers, at one layer a time.
+TEST(RecipeTest, RecomputesAsFewLayersAsFit) {
+  Problem problem = ProblemOf(Llama2_70b(), 16, "megatron-core");
+  std::set<int> counts;
+  int last = 1000;
+  for (int gib = 20; gib < 120; ++gib) {
+    problem.cluster.pools.front().memory_capacity = GiB(gib);
+    AnalyticModel model(ToEstimatorProblem(problem));
+    std::vector<AppliedDefault> applied;
+    const auto baseline = DefaultBaseline(problem, model, applied);
+    if (!baseline.has_value() || baseline->origin != BaselineOrigin::kRecipe) continue;
+    const RecomputePlan& recompute = baseline->plan.recompute;
+    int count = recompute.granularity == RecomputeGranularity::kFull ? 20 : 0;
+    if (!recompute.layer_counts.empty()) count = recompute.layer_counts.front();
+    EXPECT_LE(count, last) << gib;
+    last = count;
+    counts.insert(count);
+  }
+  EXPECT_GT(counts.size(), 4U) << "the memory does not tell the plans apart";
+  EXPECT_TRUE(counts.contains(0));
 }
 
 TEST(BaselineByThumbTest, ShardsWeightsFirstWhereTheFrameworkDoes) {
