@@ -97,13 +97,24 @@ bool AllTrialsFailed(const StudyResult& result) {
   });
 }
 
+// A recommendation may pass over a baseline that is a little faster by the model, because another
+// plan is surer. Without one, the times decide.
+bool LaunchesBaseline(const StudyResult& result) {
+  if (result.recommendation.has_value() && !result.plans.empty() && result.baseline.has_value()) {
+    const RankedPlan& launched = result.plans.front();
+    return MakePlanKey(launched.plan) == MakePlanKey(result.baseline->plan) &&
+           launched.settings == result.baseline->settings;
+  }
+  const auto gain = GainOverBaseline(result);
+  return gain.has_value() && *gain <= 0.0;
+}
+
 std::string OutcomeOf(const StudyAnswer& answer) {
   if (!std::holds_alternative<StudyResult>(answer)) return "no_feasible_plan";
   const auto& result = std::get<StudyResult>(answer);
   if (result.search.stop_cause == StopCause::kDeadline) return "deadline_cut";
   if (AllTrialsFailed(result)) return "all_trials_failed";
-  const auto gain = GainOverBaseline(result);
-  return gain.has_value() && *gain <= 0.0 ? "baseline_best" : "improved";
+  return LaunchesBaseline(result) ? "baseline_best" : "improved";
 }
 
 }  // namespace
