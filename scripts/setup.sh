@@ -46,6 +46,7 @@ test_packages=(
   clang-format             # layout of the source
   clang-tidy               # static checks of changed files
   stress                   # load beside the tests (scripts/stress_tests.sh)
+  openssl                  # certificates of the tests
   chromium                 # the tests of the dashboard's pages
   slurm-wlm                # a real Slurm on this machine (scripts/slurm_up.sh)
   munge                    # its authentication

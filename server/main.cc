@@ -7,20 +7,26 @@
 #include <spdlog/spdlog.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
+#include "server/auth/callers.h"
 #include "server/convert/catalog_wire.h"
 #include "server/convert/convert.h"
 #include "server/convert/study_wire.h"
@@ -62,6 +68,9 @@ struct Flags {
   std::string chips = {};
   std::string cost_models = {};  // empty: none
   bool allows_jobs = false;
+  bool allows_insecure_jobs = false;
+  std::string callers = {};  // file; empty: everybody may do everything
+  ServerTls tls = {};        // names of files; no certificate: no TLS
   std::string log_level = "info";
 };
 
@@ -70,7 +79,19 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   app.add_option("--listen", flags.server.listen, "HOST:PORT (port 0: any free one) or unix:/path")
       ->capture_default_str();
   app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
-               "allow an address that other hosts can reach; the server has no TLS yet");
+               "allow an address that other hosts can reach without TLS and known callers");
+  app.add_option("--callers", flags.callers,
+                 "file with a line for each caller: a name, a role (viewer, submitter, operator, "
+                 "admin), and sha256:DIGEST of a token or cert:NAME (everybody may do everything)");
+  CLI::Option& certificate = *app.add_option("--tls-cert", flags.tls.certificate,
+                                             "PEM file with the server's certificate (no TLS)");
+  CLI::Option& key =
+      *app.add_option("--tls-key", flags.tls.private_key, "PEM file with its private key");
+  certificate.needs(&key);
+  key.needs(&certificate);
+  app.add_option("--tls-client-ca", flags.tls.client_authority,
+                 "PEM file of the authority that signs clients' certificates")
+      ->needs(&certificate);
   CLI::Option& http =
       *app.add_option("--http", flags.http,
                       "HOST:PORT of this machine for the dashboard and its API, as 127.0.0.1:8080 "
@@ -89,7 +110,10 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
       "--cost-models", flags.cost_models,
       "folder with a JSON manifest for each vendor's cost model that questions may name");
   app.add_flag("--allow-jobs", flags.allows_jobs,
-               "allow studies to run the commands in their requests, as this program's user");
+               "allow studies to run the commands in their requests, as this program's user; needs "
+               "--callers or a Unix socket, and another user than root");
+  app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
+               "allow jobs also without them: for everybody who can connect, and as root");
   app.add_option("--log-level", flags.log_level, "level of the log on stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
@@ -208,7 +232,8 @@ ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledg
           .list_cost_models = options.list_cost_models,
           .learnt = [&engine](std::optional<std::int64_t> up_to) { return engine.History(up_to); },
           .open_model = options.open_model,
-          .writes = std::move(writes)};
+          .writes = std::move(writes),
+          .callers = options.callers.get()};
 }
 
 // Returns null if there is to be no dashboard.
@@ -223,10 +248,59 @@ int ConnectionLimit(int file_limit, int wanted) {
   return std::min(wanted, std::max(file_limit - kOtherFiles, file_limit / 2));
 }
 
+absl::StatusOr<std::string> ReadPem(std::string_view flag, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return InvalidFields(
+        {{.field = std::string(flag), .description = fmt::format("'{}'; cannot be read", path)}});
+  }
+  return text.str();
+}
+
+absl::StatusOr<std::optional<ServerTls>> ReadTls(const ServerTls& files) {
+  if (files.certificate.empty()) return std::nullopt;
+  ServerTls tls;
+  ASSIGN_OR_RETURN(tls.certificate, ReadPem("tls-cert", files.certificate));
+  ASSIGN_OR_RETURN(tls.private_key, ReadPem("tls-key", files.private_key));
+  if (!files.client_authority.empty()) {
+    ASSIGN_OR_RETURN(tls.client_authority, ReadPem("tls-client-ca", files.client_authority));
+  }
+  return tls;
+}
+
+// A job runs whatever its request says, as this program's user.
+absl::Status CheckJobsAreGuarded(const Flags& flags) {
+  if (!flags.allows_jobs || flags.allows_insecure_jobs) return absl::OkStatus();
+  std::vector<FieldViolation> violations;
+  if (flags.callers.empty() && !flags.server.listen.starts_with("unix:")) {
+    violations.push_back({.field = "allow-jobs",
+                          .description = "everybody who can connect could run commands; state "
+                                         "--callers, listen on a Unix socket, or allow it with "
+                                         "--insecure-jobs"});
+  }
+  if (geteuid() == 0) {
+    violations.push_back({.field = "allow-jobs",
+                          .description = "jobs would run as root; start the server as another "
+                                         "user, or allow it with --insecure-jobs"});
+  }
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
+// Returns null if everybody may do everything.
+absl::StatusOr<std::shared_ptr<const CallerList>> ReadCallers(const std::string& path) {
+  if (path.empty()) return nullptr;
+  ASSIGN_OR_RETURN(CallerList callers, CallerList::Load(path));
+  return std::make_shared<const CallerList>(std::move(callers));
+}
+
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
+  RETURN_IF_ERROR(CheckJobsAreGuarded(flags));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = flags.server;
+  ASSIGN_OR_RETURN(options.callers, ReadCallers(flags.callers));
+  ASSIGN_OR_RETURN(options.tls, ReadTls(flags.tls));
   options.connection_limit = ConnectionLimit(RaiseFileLimit(), options.connection_limit);
   options.host_connection_limit =
       std::min(options.host_connection_limit, options.connection_limit / 2);

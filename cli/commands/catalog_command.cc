@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/program/program.h"
 #include "cli/reports/chip_table.h"
 #include "cli/reports/print_answer.h"
@@ -22,7 +23,7 @@ absl::StatusOr<v1::ListChipsResponse> AllChips(const GlobalFlags& flags) {
     ASSIGN_OR_RETURN(const Catalogue chips, Catalogue::Load(flags.chips));
     return ListChips(chips);
   }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListChips();
 }
 
@@ -32,7 +33,7 @@ absl::StatusOr<v1::Chip> OneChip(const std::string& id, const GlobalFlags& flags
     ASSIGN_OR_RETURN(const v1::GetChipResponse response, GetChip(chips, id));
     return response.chip();
   }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   ASSIGN_OR_RETURN(const v1::GetChipResponse response, client.GetChip(id));
   return response.chip();
 }
@@ -42,7 +43,7 @@ absl::StatusOr<v1::GetServerInfoResponse> Server(const GlobalFlags& flags) {
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
     return ServerInfo(knowledge, kSchemaVersion);
   }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.GetServerInfo();
 }
 

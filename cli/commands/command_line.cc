@@ -53,6 +53,14 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
   flags.store = DefaultStorePath();
   app.add_option("--server", flags.server,
                  "HOST:PORT or unix:/path of a meshwrightd (if absent, this program answers)");
+  app.add_option("--token-file", flags.server_files.token,
+                 "file with the token that shows a server who is calling")
+      ->envname("MESHWRIGHT_TOKEN_FILE");
+  app.add_option("--tls-ca", flags.server_files.authority,
+                 "PEM file of the authority that signed the server's certificate (no TLS)");
+  app.add_option("--tls-cert", flags.server_files.certificate,
+                 "PEM file with the client's own certificate, for a server that asks for one");
+  app.add_option("--tls-key", flags.server_files.private_key, "PEM file with its private key");
   app.add_option(
       "--db", flags.store,
       "SQLite file with the history (meshwright/history.db in $XDG_STATE_HOME, or else in "

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/input/input_files.h"
 #include "cli/input/json_text.h"
 #include "cli/input/read_file.h"
@@ -123,7 +124,7 @@ absl::Status FromCaseError(const v1::CaseError& error) {
 
 // Asks a server for both estimates. A case whose JSON is wrong is answered here, because it cannot
 // be sent.
-absl::StatusOr<Answers> AskServer(const std::string& server, QuestionResolver& resolver,
+absl::StatusOr<Answers> AskServer(const GlobalFlags& flags, QuestionResolver& resolver,
                                   v1::EvaluatePlansRequest request,
                                   const std::array<NamedCase, 2>& cases) {
   Answers answers;
@@ -144,7 +145,7 @@ absl::StatusOr<Answers> AskServer(const std::string& server, QuestionResolver& r
     pair.set_a(cases[0].name);
     pair.set_b(cases[1].name);
   }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   ASSIGN_OR_RETURN(const v1::EvaluatePlansResponse response, client.EvaluatePlans(request));
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const v1::EvaluateAnswer& answer = response.answers(static_cast<int>(i));
@@ -218,7 +219,7 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
     Calibrator calibrator(history.rows, knowledge, source);
     answers = AnswerHere(cases, resolver, calibrator);
   } else {
-    ASSIGN_OR_RETURN(answers, AskServer(flags.server, resolver, history.stated, cases));
+    ASSIGN_OR_RETURN(answers, AskServer(flags, resolver, history.stated, cases));
   }
   RETURN_IF_ERROR(Mistakes(cases, answers));
   v1::PlanComparison comparison = CompareEstimates(*answers.estimates[0], *answers.estimates[1]);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
@@ -255,7 +256,7 @@ int EvaluateServed(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
                    const Knowledge& knowledge) {
   auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(NamedInFiles(history.status(), options), flags.output);
-  auto client = Client::Connect(flags.server);
+  auto client = ConnectTo(flags);
   if (!client.ok()) return Fail(client.status(), flags.output);
   if (!options.cost_model.name.empty()) {
     v1::CostModelRequest& asked = *history->stated.mutable_cost_model();

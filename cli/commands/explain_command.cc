@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
@@ -43,7 +44,7 @@ absl::StatusOr<v1::ExplainPlanResponse> AskFor(Parsed<v1::TuneRequest> asked,
     return ToWire(explanation);
   }
   if (!asked.violations.empty()) return RequestMistakes(asked, flags);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   v1::ExplainPlanRequest request;
   *request.mutable_question() = asked.message;
   return client.ExplainPlan(request, {.cancel = interrupt.token()});

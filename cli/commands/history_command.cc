@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/commands/study_command.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/stated_names.h"
@@ -62,7 +63,7 @@ auto Ask(const GlobalFlags& flags, const Served& served, const Embedded& embedde
     ASSIGN_OR_RETURN(Recorder store, OpenLocalReader(flags.store));
     return NamedAsStated(embedded(HistoryQueries(DirectAccess(store))), names);
   }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return NamedAsStated(served(client), names);
 }
 
@@ -128,7 +129,7 @@ int Show(const HistoryOptions& options, const GlobalFlags& flags) {
 absl::StatusOr<v1::RetractMeasurementResponse> RetractIn(
     const GlobalFlags& flags, const v1::RetractMeasurementRequest& request) {
   if (!flags.server.empty()) {
-    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
     return client.RetractMeasurement(request);
   }
   // Reading comes first, because a writer would create a missing store.
@@ -183,7 +184,7 @@ absl::StatusOr<v1::ImportHistoryResponse> ImportFrom(std::istream& in,
                                                      const v1::ImportHistoryRequest& request,
                                                      const GlobalFlags& flags) {
   if (!flags.server.empty()) {
-    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
     return client.ImportHistory(request, [&in] {
       std::string part(kPartBytes, '\0');
       in.read(part.data(), static_cast<std::streamsize>(part.size()));
@@ -231,7 +232,7 @@ int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
       ASSIGN_OR_RETURN(Recorder store, Recorder::Open({.path = flags.store, .read_only = true}));
       return BackupStore(HistoryQueries(DirectAccess(store)), NowMs());
     }
-    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
     return client.BackupStore();
   };
   return Print(backup(), flags.output, BackupText);

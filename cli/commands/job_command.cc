@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
@@ -51,7 +52,7 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
                               absl::StatusOr<Response> (*embedded)(const Request&,
                                                                    const ReportContext&)) {
   if (!flags.server.empty() && asked.violations.empty()) {
-    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
     return (client.*served)(asked.message);
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
@@ -105,7 +106,7 @@ absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
     return ListJobReports(HistoryQueries(DirectAccess(store)), request, knowledge);
   }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListJobReports(request);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/commands/model_calibration.h"
 #include "cli/input/input_files.h"
 #include "cli/input/whole_file.h"
@@ -58,7 +59,7 @@ absl::StatusOr<v1::ListCostModelsResponse> ModelsOf(const GlobalFlags& flags) {
     ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
     return ListCostModels(models.registry()->manifests());
   }
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListCostModels();
 }
 

@@ -1,5 +1,6 @@
 #include "cli/commands/stored_study.h"
 
+#include "cli/commands/connection.h"
 #include "cli/local/local_store.h"
 #include "search_space/base/status.h"
 #include "server/rpc/client/client.h"
@@ -8,7 +9,7 @@ namespace meshwright {
 
 absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& id, const GlobalFlags& flags) {
   if (flags.server.empty()) return GetLocalStudy(flags.store, id);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.GetStudy(id);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/commands/stored_study.h"
 #include "cli/commands/study_remarks.h"
 #include "cli/input/history_flags.h"
@@ -62,7 +63,7 @@ absl::StatusOr<v1::ListStudiesResponse> ListStudies(const StudyOptions& options,
   request.set_page_token(options.page_token);
   ASSIGN_OR_RETURN(*request.mutable_filter(), FilterOf(options.filter));
   if (flags.server.empty()) return ListLocalStudies(flags.store, request);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListStudies(request);
 }
 
@@ -88,7 +89,7 @@ int Show(const StudyOptions& options, const GlobalFlags& flags) {
 absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request,
                                                       const GlobalFlags& flags) {
   if (flags.server.empty()) return ListLocalAttempts(flags.store, request);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListAttempts(request);
 }
 
@@ -106,7 +107,7 @@ absl::StatusOr<v1::ListPlansResponse> ListPlans(const StudyOptions& options,
   request.set_page_size(options.page_size);
   request.set_page_token(options.page_token);
   if (flags.server.empty()) return ListLocalPlans(flags.store, request);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListPlans(request);
 }
 
@@ -122,7 +123,7 @@ absl::StatusOr<v1::ListTrialsResponse> ListTrials(const StudyOptions& options,
   request.set_page_token(options.page_token);
   if (!options.trial_order.empty()) request.set_order(options.trial_order);
   if (flags.server.empty()) return ListLocalTrials(flags.store, request);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListTrials(request);
 }
 
@@ -156,7 +157,7 @@ int Create(const StudyOptions& options, const GlobalFlags& flags) {
   *request.mutable_question() = asked.message;
   if (!options.new_id.empty()) request.set_study_id(options.new_id);
   if (!options.request_id.empty()) request.set_request_id(options.request_id);
-  auto client = Client::Connect(flags.server);
+  auto client = ConnectTo(flags);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto created = client->CreateStudy(request);
   if (!created.ok()) return Fail(NamedAsStated(created.status(), names), flags.output);
@@ -166,7 +167,7 @@ int Create(const StudyOptions& options, const GlobalFlags& flags) {
 // Prints events to stdout as they come. The answer of the study is printed by `study show`.
 int Watch(const StudyOptions& options, const GlobalFlags& flags) {
   const Interrupt interrupt;
-  auto client = Client::Connect(flags.server);
+  auto client = ConnectTo(flags);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto print = [&](const v1::WatchStudyResponse& event) {
     PrintData(flags.output == OutputForm::kJson ? PrintJson(event, {}) + "\n"
@@ -224,7 +225,7 @@ int Resume(const StudyOptions& options, const GlobalFlags& flags) {
 
 int Cancel(const StudyOptions& options, const GlobalFlags& flags) {
   if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToEnd, flags, &Stop);
-  auto client = Client::Connect(flags.server);
+  auto client = ConnectTo(flags);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto cancelled = client->CancelStudy(options.id);
   if (!cancelled.ok()) return Fail(cancelled.status(), flags.output);

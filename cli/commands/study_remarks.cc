@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/commands/connection.h"
 #include "cli/commands/stored_study.h"
 #include "cli/local/local_store.h"
 #include "cli/program/exit_code.h"
@@ -68,7 +69,7 @@ FieldNames NamesOfUpdate() {
 absl::StatusOr<v1::Study> UpdateStudy(const UpdateOptions& options, const GlobalFlags& flags) {
   ASSIGN_OR_RETURN(const v1::UpdateStudyRequest request, RequestOf(options));
   if (flags.server.empty()) return UpdateLocalStudy(flags.store, request);
-  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   ASSIGN_OR_RETURN(v1::UpdateStudyResponse response, client.UpdateStudy(request));
   return std::move(*response.mutable_study());
 }

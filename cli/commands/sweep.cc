@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "cli/commands/connection.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
@@ -105,7 +106,7 @@ absl::StatusOr<SweepAnswer> AskFor(Parsed<v1::TuneRequest> asked, const TuneFlag
   ASSIGN_OR_RETURN(const SweepRange range, FromWire(wire, study.request, knowledge));
   const Interrupt interrupt;
   if (!flags.server.empty()) {
-    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
     ASSIGN_OR_RETURN(answer.response, client.Sweep(wire, {.cancel = interrupt.token()}));
     return answer;
   }

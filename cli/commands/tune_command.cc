@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/connection.h"
 #include "cli/commands/sweep.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/input_files.h"
@@ -109,7 +110,7 @@ int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
   if (!asked.violations.empty()) {
     return Fail(NamedAsStated(RequestMistakes(asked, flags), names), flags.output);
   }
-  auto client = Client::Connect(flags.server);
+  auto client = ConnectTo(flags);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto answer = AskServer(asked.message, *client);
   if (!answer.ok()) return Fail(NamedAsStated(answer.status(), names), flags.output);

@@ -11,9 +11,18 @@ enum class OutputForm { kTable, kJson, kCsv };
 // dumb (https://no-color.org).
 enum class ColorUse { kAuto, kAlways, kNever };
 
+// Files with what a server must be shown, and with what shows that it is the right one.
+struct ServerFiles {
+  std::string token = {};        // empty: no token
+  std::string authority = {};    // PEM; empty: the connection is not encrypted
+  std::string certificate = {};  // PEM; empty: none
+  std::string private_key = {};
+};
+
 // Flags that every command takes.
 struct GlobalFlags {
-  std::string server = {};       // empty: the engine runs embedded
+  std::string server = {};  // empty: the engine runs embedded
+  ServerFiles server_files = {};
   std::string store = {};        // SQLite file of the embedded engine
   std::string chips = {};        // folder of the site's own chip files
   std::string cost_models = {};  // folder of vendors' models; empty: none

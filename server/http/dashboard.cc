@@ -24,6 +24,9 @@ HttpAnswer Answer(const ReadFace& face, AskApi& asks, const HttpRequest& request
   if (const absl::Status origin = CheckOrigin(request); !origin.ok()) {
     return {.response = ErrorResponse(origin)};
   }
+  if (const absl::Status admitted = AdmitReader(face, request); !admitted.ok()) {
+    return {.response = ErrorResponse(admitted)};
+  }
   const bool is_api = request.path.starts_with("/v1/");
   if (is_api) {
     if (auto asked = asks.Answer(request)) return *std::move(asked);

@@ -22,6 +22,7 @@ struct HttpRequest {
   bool accepts_gzip = false;
   std::string content_type = {};  // the Content-Type field
   std::string if_match = {};
+  std::string authorization = {};  // the Authorization field
   std::string body = {};
 };
 

@@ -67,13 +67,12 @@ HttpRequest ToRequest(const http::request<http::string_body>& message) {
   if (mark != std::string::npos) request.query = target.substr(mark + 1);
   request.host = TextOf(message[http::field::host]);
   request.forwarded_host = TextOf(message["X-Forwarded-Host"]);
-  if (message.count(http::field::origin) > 0) {
-    request.origin = TextOf(message[http::field::origin]);
-  }
+  if (message.count(http::field::origin) > 0) request.origin = TextOf(message[http::field::origin]);
   request.if_none_match = TextOf(message[http::field::if_none_match]);
   request.last_event_id = TextOf(message["Last-Event-ID"]);
   request.content_type = TextOf(message[http::field::content_type]);
   request.if_match = TextOf(message[http::field::if_match]);
+  request.authorization = TextOf(message[http::field::authorization]);
   request.body = message.body();
   request.accepts_gzip =
       TextOf(message[http::field::accept_encoding]).find("gzip") != std::string::npos;

@@ -14,6 +14,7 @@
 namespace meshwright {
 namespace {
 
+constexpr int kUnauthorized = 401;
 constexpr int kMethodNotAllowed = 405;
 
 // The reasons that HTTP has a status of its own for.
@@ -72,6 +73,11 @@ HttpResponse ErrorResponse(const absl::Status& status) {
     if (row.reason == Reason(status)) response.status = row.status;
   }
   if (response.status == kMethodNotAllowed) response.fields.emplace_back("Allow", "GET, HEAD");
+  if (response.status == kUnauthorized) {
+    // Browsers then ask their user for a name, which may be any, and a password: the token.
+    response.fields.emplace_back("WWW-Authenticate",
+                                 "Basic realm=\"meshwright\", charset=\"UTF-8\"");
+  }
   if (const auto infeasible = InfeasibleOf(status)) {
     response.body.pop_back();
     response.body += fmt::format(R"(, "infeasible": {}}})", PrintJson(*infeasible, {}));

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
 #include "meshwright/v1/service.pb.h"
+#include "server/auth/callers.h"
 #include "server/convert/question_answers.h"
 #include "server/convert/study_wire.h"
 #include "server/engine/history_queries.h"
@@ -54,6 +55,7 @@ struct ReadFace {
   const OpenPlanModel open_model = {};         // null: there are no vendors' models
   const std::optional<WriteFace> writes = {};  // absent: studies cannot be changed over HTTP
   const std::chrono::milliseconds ask_limit = std::chrono::seconds(30);  // for one question
+  const CallerList* const callers = nullptr;  // null: everybody may do everything
 };
 
 // Returns what a question of the face is answered from.

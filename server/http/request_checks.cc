@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "search_space/base/status.h"
+#include "server/auth/permissions.h"
+#include "server/rpc/calls/admission.h"
 
 namespace meshwright {
 namespace {
@@ -27,6 +30,11 @@ bool IsFrom(const std::string& origin, const std::string& host) {
   return !host.empty() && (origin == "http://" + host || origin == "https://" + host);
 }
 
+std::optional<KnownCaller> CallerOf(const CallerList& callers, const HttpRequest& request) {
+  const auto token = TokenOf(request.authorization);
+  return token.has_value() ? callers.OfToken(*token) : std::nullopt;
+}
+
 }  // namespace
 
 // A page of another site cannot send X-Forwarded-Host without asking first, and is never allowed
@@ -45,6 +53,17 @@ absl::Status CheckOrigin(const HttpRequest& request) {
   return WithReason(absl::PermissionDeniedError(
                         fmt::format("a page of '{}' may not read this server", *request.origin)),
                     "FOREIGN_ORIGIN");
+}
+
+absl::Status AdmitReader(const ReadFace& face, const HttpRequest& request) {
+  if (face.callers == nullptr) return absl::OkStatus();
+  return CheckRole(CallerOf(*face.callers, request), Role::kViewer, request.path);
+}
+
+absl::Status AdmitChange(const CallerList* callers, const HttpRequest& http,
+                         std::string_view method, const google::protobuf::Message& request) {
+  if (callers == nullptr) return absl::OkStatus();
+  return CheckCall(CallerOf(*callers, http), method, request);
 }
 
 absl::Status ReadOnly(const HttpRequest& request) {

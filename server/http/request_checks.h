@@ -1,7 +1,15 @@
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/status.h"
+#include "server/auth/callers.h"
 #include "server/http/http_message.h"
+#include "server/http/read_face.h"
+
+namespace google::protobuf {
+class Message;
+}
 
 namespace meshwright {
 
@@ -9,6 +17,14 @@ namespace meshwright {
 // machine means that a foreign name was made to point here; an Origin other than the Host means
 // that the page is another's. PERMISSION_DENIED with reason FOREIGN_HOST or FOREIGN_ORIGIN.
 absl::Status CheckOrigin(const HttpRequest& request);
+
+// Checks that the caller may read: UNAUTHENTICATED if the face knows its callers and not this one.
+absl::Status AdmitReader(const ReadFace& face, const HttpRequest& request);
+
+// Checks that the caller may make a change: UNAUTHENTICATED, or PERMISSION_DENIED with reason
+// ROLE_TOO_LOW. `method` is the call's name in the API.
+absl::Status AdmitChange(const CallerList* callers, const HttpRequest& http,
+                         std::string_view method, const google::protobuf::Message& request);
 
 // Returns UNIMPLEMENTED with reason READ_ONLY.
 absl::Status ReadOnly(const HttpRequest& request);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kPreconditionFailed = 412;
 
-using Change = absl::StatusOr<std::string> (*)(const WriteFace&, const HttpRequest&,
+using Change = absl::StatusOr<std::string> (*)(const ReadFace&, const HttpRequest&,
                                                const NamedValues&);
 
 // Takes the etag from If-Match, which is a text in quotes; * is any etag.
@@ -46,16 +46,24 @@ absl::Status TakeIfMatch(const HttpRequest& /*http*/, Request& /*request*/) {
   return absl::OkStatus();
 }
 
+// Requests are named after their methods: CreateStudyRequest of CreateStudy.
+std::string MethodOf(std::string_view request) {
+  constexpr std::string_view kEnd = "Request";
+  return std::string(request.substr(0, request.size() - kEnd.size()));
+}
+
 template <typename Request, auto change>
-absl::StatusOr<std::string> Call(const WriteFace& writes, const HttpRequest& http,
+absl::StatusOr<std::string> Call(const ReadFace& face, const HttpRequest& http,
                                  const NamedValues& fields) {
   Request request;
   RETURN_IF_ERROR(ReadJsonBody(http, fields, request));
   RETURN_IF_ERROR(TakeIfMatch(http, request));
+  const std::string method = MethodOf(Request::descriptor()->name());
+  RETURN_IF_ERROR(AdmitChange(face.callers, http, method, request));
   std::string body;
   const absl::Status status =
       RunCall(Request::descriptor()->name(), request, [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(const auto response, (writes.*change)(request));
+        ASSIGN_OR_RETURN(const auto response, ((*face.writes).*change)(request));
         body = PrintJson(response, {}) + "\n";
         return absl::OkStatus();
       });
@@ -95,7 +103,7 @@ std::optional<HttpResponse> AnswerWrite(const ReadFace& face, const HttpRequest&
     const auto fields = MatchAddress(route.address, *path);
     if (!fields.has_value()) continue;
     if (!face.writes.has_value()) return ErrorResponse(ReadOnly(request));
-    return WriteResponse(route.change(*face.writes, request, *fields), request);
+    return WriteResponse(route.change(face, request, *fields), request);
   }
   return std::nullopt;
 }

@@ -38,7 +38,8 @@ absl::Status BadListen(const std::string& listen, std::string_view rule) {
 absl::Status NotLocal(const std::string& listen) {
   return BadListen(listen,
                    "anybody who can reach it could use the server: listen on 127.0.0.1 or "
-                   "unix:/path, or allow it with --insecure-listen");
+                   "unix:/path, or state --tls-cert, --tls-key and --callers, or allow it with "
+                   "--insecure-listen");
 }
 
 absl::Status CannotListen(const std::string& listen, std::string_view why) {

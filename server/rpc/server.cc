@@ -45,6 +45,17 @@ void RefuseCompression(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
+// A client without a certificate can still show a token.
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const std::optional<ServerTls>& tls) {
+  if (!tls.has_value()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(tls->client_authority.empty()
+                                                ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls->client_authority;
+  options.pem_key_cert_pairs.push_back({tls->private_key, tls->certificate});
+  return grpc::SslServerCredentials(options);
+}
+
 int Milliseconds(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
 
 void LimitConnections(grpc::ServerBuilder& builder) {
@@ -75,7 +86,8 @@ struct Server::State {
                 heavy_pool,
                 options_in.open_model,
                 options_in.cost_models,
-                options_in.list_cost_models},
+                options_in.list_cost_models,
+                options_in.callers.get()},
         recommendation(MakeRecommendationService(context)),
         tuning(MakeTuningService(context, {.heartbeat = options_in.heartbeat,
                                            .limit = options_in.watch_limit,
@@ -106,8 +118,9 @@ struct Server::State {
 };
 
 absl::Status Server::State::Listen() {
+  const bool is_guarded = options.tls.has_value() && options.callers != nullptr;
   ASSIGN_OR_RETURN(ListenSockets sockets,
-                   meshwright::Listen(options.listen, options.allows_other_hosts));
+                   meshwright::Listen(options.listen, options.allows_other_hosts || is_guarded));
   address = sockets.address;
   // Both are plug-ins of the process, not of one builder. Setting them again changes nothing.
   grpc::EnableDefaultHealthCheckService(true);
@@ -120,7 +133,7 @@ absl::Status Server::State::Listen() {
   LimitConnections(builder);
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+      CredentialsOf(options.tls));
   builder.RegisterService(recommendation.get());
   builder.RegisterService(&tuning->service());
   builder.RegisterService(catalog.get());

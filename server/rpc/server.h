@@ -3,11 +3,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
+#include "server/auth/callers.h"
 #include "server/engine/engine.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
@@ -15,10 +17,20 @@
 
 namespace meshwright {
 
+// The certificate of a server, its key, and the authority of its clients, as texts in PEM.
+struct ServerTls {
+  std::string certificate = {};
+  std::string private_key = {};
+  std::string client_authority = {};  // that signs clients' certificates; empty: none are asked for
+};
+
 struct ServerOptions {
   // "HOST:PORT" (port 0: any free one) or "unix:/path".
   std::string listen = "127.0.0.1:50551";
-  bool allows_other_hosts = false;  // otherwise only loopback and Unix sockets: there is no TLS
+  // Otherwise only loopback and Unix sockets, unless there are both TLS and a list of callers.
+  bool allows_other_hosts = false;
+  std::optional<ServerTls> tls = {};                    // absent: connections are not encrypted
+  std::shared_ptr<const CallerList> callers = nullptr;  // null: everybody may do everything
   // Threads that answer Recommend and the like for one connection. Others have one more.
   int worker_count = 2;
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);  // pause, in streams

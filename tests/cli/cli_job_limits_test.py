@@ -147,7 +147,7 @@ class ProgressTest(ServedFolder):
 
     def test_how_far_a_running_job_has_come(self):
         self.let_jobs_wait(waits=3)  # one to warm up, and two that are measured
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         study = self.create(address, trials=1)
         self.wait_for(lambda: self.states() == ["running"])
         self.wait_for(lambda: self.attempts(address, study)[-1]["harness_state"] == "measuring")

@@ -219,13 +219,13 @@ class ServedJobsTest(ServedFolder):
             with self.subTest(name):
                 (self.folder / "server.db").unlink(missing_ok=True)
                 self.let_jobs_wait(those)
-                address = self.start("--allow-jobs")
+                address = self.start("--allow-jobs", "--insecure-jobs")
                 study = self.create(address, trials=2)
                 self.wait_for(lambda: has_come(self.states()))
                 self.server.kill()
                 self.server.wait()
                 self.let_go()
-                address = self.start("--allow-jobs")
+                address = self.start("--allow-jobs", "--insecure-jobs")
                 self.check_whole(self.ended(address, study), trials=2)
                 self.assertEqual(set(self.states()), {"ended"})
                 rows = json.loads(self.run_cli("--server", address, "history", "measurements", "--output",
@@ -251,11 +251,11 @@ class ServedJobsTest(ServedFolder):
                 shim.write_text(f"#!/bin/bash\nif mkdir {self.folder}/{name} 2>/dev/null; then {does}; exit 1; fi\n"
                                 f"exec {submit}\n")
                 shim.chmod(0o755)
-                address = self.start("--allow-jobs")
+                address = self.start("--allow-jobs", "--insecure-jobs")
                 study = self.create(address, trials=2)
                 self.server.wait(timeout=60)
                 self.assertEqual(self.states(), ["intended"])
-                address = self.start("--allow-jobs")
+                address = self.start("--allow-jobs", "--insecure-jobs")
                 self.check_whole(self.ended(address, study), trials=2)
                 self.assertEqual(self.states(), ["ended"] * attempts)
                 self.server.kill()
@@ -265,7 +265,7 @@ class ServedJobsTest(ServedFolder):
 
     def test_killed_again_and_again(self):
         self.let_jobs_wait()
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         study = self.create(address)
         for _ in range(3):
             self.wait_for(lambda: self.began())
@@ -274,7 +274,7 @@ class ServedJobsTest(ServedFolder):
             self.wait_for(lambda: self.study_state(study) == "running")
             self.server.kill()
             self.server.wait()
-            address = self.start("--allow-jobs")
+            address = self.start("--allow-jobs", "--insecure-jobs")
         # A study that has crashed its server three times is considered the cause.
         self.run_cli("--server", address, "study", "watch", study, expect=1)
         shown = self.run_cli("--server", address, "study", "list").stdout
@@ -283,20 +283,20 @@ class ServedJobsTest(ServedFolder):
 
     def test_an_orderly_end_leaves_the_job_running(self):
         self.let_jobs_wait()
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         study = self.create(address, trials=1)
         self.wait_for(lambda: self.began())
         self.server.terminate()
         self.server.wait(timeout=30)
         self.assertNotEqual(self.processes(study), [])
         self.let_go()
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         self.check_whole(self.ended(address, study), trials=1)
         self.assertEqual(len(self.began()), 1)
 
     def test_cancel_ends_the_job(self):
         self.let_jobs_wait()
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         study = self.create(address)
         self.wait_for(lambda: self.began())
         self.run_cli("--server", address, "study", "cancel", study)
@@ -304,19 +304,19 @@ class ServedJobsTest(ServedFolder):
 
     def test_killed_while_it_cancels(self):
         self.let_jobs_wait(deaf=True)
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         study = self.create(address)
         self.wait_for(lambda: self.began())
         self.run_cli("--server", address, "study", "cancel", study)
         self.server.kill()
         self.server.wait()
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         self.wait_for(lambda: not self.processes(study))
         self.wait_for(lambda: self.state_of(address, study) == "cancelled")
 
     def test_searches_do_not_wait_for_jobs(self):
         self.let_jobs_wait()
-        address = self.start("--allow-jobs")
+        address = self.start("--allow-jobs", "--insecure-jobs")
         study = self.create(address)
         self.wait_for(lambda: self.began())
         answer = json.loads(self.run_cli("--server", address, "tune", *self.question(MODEL, WORKLOAD, CLUSTER),
@@ -426,7 +426,7 @@ class ClusterTest(ServedFolder):
         if LAUNCHER == "local":
             self.skipTest("this machine has neither an engine to be asked nor other nodes")
         self.let_jobs_wait()
-        self.address = self.start("--allow-jobs")
+        self.address = self.start("--allow-jobs", "--insecure-jobs")
         self.study = self.create(self.address, trials=2)
         self.wait_for(lambda: self.began())
         self.wait_for(lambda: self.states()[-1:] == ["running"])

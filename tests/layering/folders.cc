@@ -102,23 +102,24 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ vendor_models recorder estimator/fit estimator/learning "
                 "server/tuner/ server/engine "
                 "proto/json"},
+    {.path = "server/auth", .may_use = "search_space/base search_space/digest"},
     {.path = "server/rpc/calls",
-     .may_use = "search_space/base server/engine server/convert proto/json"},
+     .may_use = "search_space/base server/engine server/convert server/auth proto/json"},
     {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
     {.path = "server/rpc/services",
      .may_use = "search_space/ recorder server/tuner/ server/engine server/convert "
-                "server/rpc/calls"},
+                "server/auth server/rpc/calls"},
     {.path = "server/rpc",
      .may_use = "search_space/base server/tuner/question server/process server/engine "
-                "server/rpc/calls server/rpc/services"},
+                "server/auth server/rpc/calls server/rpc/services"},
     {.path = "server/http",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
-                "server/engine proto/json server/convert server/rpc/calls"},
+                "server/engine proto/json server/convert server/auth server/rpc/calls"},
     {.path = "server/version"},
     {.path = "server",
-     .may_use =
-         "search_space/base recorder server/tuner/question server/process server/engine "
-         "server/launchers server/plugins server/convert server/rpc server/http server/version"},
+     .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
+                "server/launchers server/plugins server/convert server/auth server/rpc server/http "
+                "server/version"},
 
     // The programs.
     {.path = "cli/program",
@@ -163,7 +164,8 @@ constexpr std::string_view kWire =
     "proto/json server/convert server/rpc/ server/http server/plugins/ server cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.
 constexpr std::string_view kSystem =
-    "recorder server/process server/launchers/ server/plugins/ server/rpc/ server cli/";
+    "recorder server/process server/launchers/ server/plugins/ server/auth server/rpc/ server "
+    "cli/";
 
 constexpr LibraryRule kLibraries[] = {
     {.prefix = "fmt/", .folders = "*"},

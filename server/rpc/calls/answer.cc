@@ -12,6 +12,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/study_id.h"
+#include "server/rpc/calls/admission.h"
 #include "server/rpc/calls/request_limits.h"
 
 namespace meshwright {
@@ -58,11 +59,12 @@ absl::Status RunCall(std::string_view method, const google::protobuf::Message& r
   return status;
 }
 
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context, std::string_view method,
-                                 const google::protobuf::Message& request,
+grpc::ServerUnaryReactor* Answer(const IncomingCall& call,
                                  const std::function<absl::Status()>& work) {
-  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  reactor->Finish(ToGrpc(RunCall(method, request, work)));
+  absl::Status status = Admit(call.callers, call.context, call.method, call.request);
+  if (status.ok()) status = RunCall(call.method, call.request, work);
+  grpc::ServerUnaryReactor* reactor = call.context.DefaultReactor();
+  reactor->Finish(ToGrpc(status));
   return reactor;
 }
 

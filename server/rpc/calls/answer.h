@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "server/auth/callers.h"
 
 namespace google::protobuf {
 class Message;
@@ -24,9 +25,16 @@ absl::Status CheckRequest(const google::protobuf::Message& request);
 absl::Status RunCall(std::string_view method, const google::protobuf::Message& request,
                      const std::function<absl::Status()>& work);
 
-// Answers a short call on the thread on which it arrived.
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context, std::string_view method,
-                                 const google::protobuf::Message& request,
+// A call as its handler gets it. All of it outlives the call.
+struct IncomingCall {
+  const CallerList* callers = nullptr;  // null: everybody may call
+  grpc::CallbackServerContext& context;
+  const char* method = "";
+  const google::protobuf::Message& request;
+};
+
+// Admits a short call (admission.h) and answers it on the thread on which it arrived.
+grpc::ServerUnaryReactor* Answer(const IncomingCall& call,
                                  const std::function<absl::Status()>& work);
 
 }  // namespace meshwright

@@ -3,12 +3,18 @@
 #include <utility>
 
 #include "server/convert/status_wire.h"
+#include "server/rpc/calls/admission.h"
 #include "server/rpc/calls/answer.h"
 
 namespace meshwright {
 
 PooledReactor* PooledReactor::Start(WorkPool& pool, const Call& call, Work work) {
   auto* reactor = new PooledReactor(pool, call, std::move(work));
+  const absl::Status admitted = Admit(call.callers, call.context, call.method, call.request);
+  if (!admitted.ok()) {
+    reactor->Finish(ToGrpc(admitted));
+    return reactor;
+  }
   const absl::Status submitted = pool.Submit(
       {.run = [reactor] { reactor->Run(); }, .caller = call.context.peer(), .owner = reactor});
   if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));

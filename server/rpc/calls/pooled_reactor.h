@@ -7,6 +7,7 @@
 #include <stop_token>
 
 #include "absl/status/status.h"
+#include "server/auth/callers.h"
 #include "server/rpc/calls/work_pool.h"
 
 namespace google::protobuf {
@@ -22,12 +23,14 @@ class PooledReactor final : public grpc::ServerUnaryReactor {
   using Work = std::function<absl::Status(std::stop_token)>;
 
   struct Call {
+    const CallerList* callers = nullptr;  // null: everybody may call
     const char* method = "";
     const grpc::CallbackServerContext& context;
     const google::protobuf::Message& request;
   };
 
-  // `call` must outlive the call, except for itself.
+  // Admits the call (admission.h) before it waits for its turn. `call` must outlive the call,
+  // except for itself.
   static PooledReactor* Start(WorkPool& pool, const Call& call, Work work);
 
   void OnCancel() override;

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/support/client_interceptor.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
@@ -31,6 +34,47 @@ grpc::ChannelArguments Arguments() {
   // A proxy from the environment cannot reach servers on this machine.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
+}
+
+// Adds the token to each call. Call credentials of gRPC would need TLS, which a connection inside
+// one machine does not have.
+class TokenSender final : public grpc::experimental::Interceptor {
+ public:
+  explicit TokenSender(std::string field) : field_(std::move(field)) {}
+  void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
+    if (batch->QueryInterceptionHookPoint(
+            grpc::experimental::InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
+      batch->GetSendInitialMetadata()->emplace("authorization", field_);
+    }
+    batch->Proceed();
+  }
+
+ private:
+  const std::string field_;
+};
+
+class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit TokenSenders(const std::string& token) : field_("Bearer " + token) {}
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo* /*call*/) override {
+    return new TokenSender(field_);
+  }
+
+ private:
+  const std::string field_;
+};
+
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address,
+                                         const ClientIdentity& identity) {
+  const auto credentials =
+      identity.authority.empty()
+          ? grpc::InsecureChannelCredentials()
+          : grpc::SslCredentials({identity.authority, identity.private_key, identity.certificate});
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> senders;
+  if (!identity.token.empty()) senders.push_back(std::make_unique<TokenSenders>(identity.token));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(address, credentials, Arguments(),
+                                                                 std::move(senders));
 }
 
 // One call's context, cancelled when the caller's stop token is.
@@ -94,8 +138,12 @@ Client& Client::operator=(Client&&) noexcept = default;
 
 absl::StatusOr<Client> Client::Connect(const std::string& address,
                                        std::chrono::milliseconds timeout) {
-  const auto channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Arguments());
+  return Connect(address, ClientIdentity(), timeout);
+}
+
+absl::StatusOr<Client> Client::Connect(const std::string& address, const ClientIdentity& identity,
+                                       std::chrono::milliseconds timeout) {
+  const auto channel = ChannelTo(address, identity);
   const auto deadline = std::chrono::system_clock::now() + timeout;
   for (;;) {
     const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);

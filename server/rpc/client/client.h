@@ -20,6 +20,15 @@ struct CallOptions {
   std::stop_token cancel = {};
 };
 
+// A client shows who it is, and knows the server by its authority. Certificates and keys are texts
+// in PEM.
+struct ClientIdentity {
+  std::string token = {};        // empty: none
+  std::string authority = {};    // that signs the server's certificate; empty: no TLS
+  std::string certificate = {};  // its own; empty: none
+  std::string private_key = {};
+};
+
 // Called with each event. Returns true to go on watching.
 using WatchSink = std::function<bool(const v1::WatchStudyResponse&)>;
 
@@ -36,6 +45,10 @@ class Client {
   // no server answers there within `timeout`.
   static absl::StatusOr<Client> Connect(
       const std::string& address, std::chrono::milliseconds timeout = std::chrono::seconds(2));
+  // The same with a token or over TLS.
+  static absl::StatusOr<Client> Connect(
+      const std::string& address, const ClientIdentity& identity,
+      std::chrono::milliseconds timeout = std::chrono::seconds(2));
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

@@ -14,13 +14,13 @@ namespace {
 
 class CatalogService final : public v1::CatalogService::CallbackService {
  public:
-  explicit CatalogService(const Knowledge& knowledge) : knowledge_(knowledge) {}
+  explicit CatalogService(const ServiceContext& context) : context_(context) {}
 
   grpc::ServerUnaryReactor* ListChips(grpc::CallbackServerContext* context,
                                       const v1::ListChipsRequest* request,
                                       v1::ListChipsResponse* response) override {
-    return Answer(*context, "ListChips", *request, [&] {
-      *response = meshwright::ListChips(knowledge_.chips);
+    return Answer({context_.callers, *context, "ListChips", *request}, [&] {
+      *response = meshwright::ListChips(context_.knowledge.chips);
       return absl::OkStatus();
     });
   }
@@ -28,14 +28,15 @@ class CatalogService final : public v1::CatalogService::CallbackService {
   grpc::ServerUnaryReactor* GetChip(grpc::CallbackServerContext* context,
                                     const v1::GetChipRequest* request,
                                     v1::GetChipResponse* response) override {
-    return Answer(*context, "GetChip", *request, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response, meshwright::GetChip(knowledge_.chips, request->chip_id()));
+    return Answer({context_.callers, *context, "GetChip", *request}, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(*response,
+                       meshwright::GetChip(context_.knowledge.chips, request->chip_id()));
       return absl::OkStatus();
     });
   }
 
  private:
-  const Knowledge& knowledge_;
+  const ServiceContext context_;
 };
 
 class ServerService final : public v1::ServerService::CallbackService {
@@ -45,7 +46,7 @@ class ServerService final : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override {
-    return Answer(*context, "GetServerInfo", *request, [&] {
+    return Answer({context_.callers, *context, "GetServerInfo", *request}, [&] {
       *response = ServerInfo(context_.knowledge, context_.engine.schema_version());
       response->mutable_cost_models()->Assign(context_.cost_models.begin(),
                                               context_.cost_models.end());
@@ -57,7 +58,8 @@ class ServerService final : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* context,
                                            const v1::ListCostModelsRequest* request,
                                            v1::ListCostModelsResponse* response) override {
-    return PooledReactor::Start(context_.pool, {"ListCostModels", *context, *request},
+    return PooledReactor::Start(context_.pool,
+                                {context_.callers, "ListCostModels", *context, *request},
                                 [this, response](const std::stop_token& /*cancel*/) {
                                   if (context_.list_cost_models) {
                                     *response = context_.list_cost_models();
@@ -73,7 +75,7 @@ class ServerService final : public v1::ServerService::CallbackService {
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeCatalogService(const ServiceContext& context) {
-  return std::make_unique<CatalogService>(context.knowledge);
+  return std::make_unique<CatalogService>(context);
 }
 
 std::unique_ptr<grpc::Service> MakeServerService(const ServiceContext& context) {

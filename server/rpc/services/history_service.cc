@@ -15,6 +15,7 @@
 #include "server/engine/spool.h"
 #include "server/engine/study_codec.h"
 #include "server/engine/wall_clock.h"
+#include "server/rpc/calls/admission.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
 #include "server/rpc/services/services.h"
@@ -34,6 +35,11 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
                               const ServiceContext& context,
                               const v1::ExportHistoryRequest& request) {
     auto* reactor = new ExportReactor();
+    const absl::Status admitted = Admit(context.callers, call, "ExportHistory", request);
+    if (!admitted.ok()) {
+      reactor->Finish(ToGrpc(admitted));
+      return reactor;
+    }
     const auto run = [reactor, context, &request] {
       const absl::Status status =
           RunCall("ExportHistory", request, [&] { return reactor->Fill(context.engine, request); });
@@ -87,7 +93,12 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
   ImportReactor(grpc::CallbackServerContext& call, const ServiceContext& context,
                 v1::ImportHistoryResponse& response)
       : call_(call), context_(context), response_(response), spool_(Spool::Open(kImportLimits)) {
-    StartRead(&request_);
+    const absl::Status admitted = Admit(context.callers, call, "ImportHistory", request_);
+    if (admitted.ok()) {
+      StartRead(&request_);
+    } else {
+      Finish(ToGrpc(admitted));
+    }
   }
 
   void OnReadDone(bool ok) override {
@@ -167,11 +178,12 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* RetractMeasurement(grpc::CallbackServerContext* context,
                                                const v1::RetractMeasurementRequest* request,
                                                v1::RetractMeasurementResponse* response) override {
-    return Answer(*context, "RetractMeasurement", *request, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response,
-                       meshwright::RetractMeasurement(context_.engine.store(), *request, NowMs()));
-      return absl::OkStatus();
-    });
+    return Answer({context_.callers, *context, "RetractMeasurement", *request},
+                  [&]() -> absl::Status {
+                    ASSIGN_OR_RETURN(*response, meshwright::RetractMeasurement(
+                                                    context_.engine.store(), *request, NowMs()));
+                    return absl::OkStatus();
+                  });
   }
 
   grpc::ServerUnaryReactor* ListCalibrations(grpc::CallbackServerContext* context,
@@ -206,7 +218,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
                                         const v1::BackupStoreRequest* request,
                                         v1::BackupStoreResponse* response) override {
     return PooledReactor::Start(
-        context_.heavy_pool, {"BackupStore", *context, *request},
+        context_.heavy_pool, {context_.callers, "BackupStore", *context, *request},
         [this, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::BackupStore(context_.engine.queries(), NowMs()));
           return absl::OkStatus();
@@ -219,7 +231,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
                                             const google::protobuf::Message& request,
                                             const char* method, Response& response,
                                             const Ask& ask) {
-    return Answer(context, method, request, [&]() -> absl::Status {
+    return Answer({context_.callers, context, method, request}, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(response, ask(context_.engine.queries()));
       return absl::OkStatus();
     });

@@ -62,7 +62,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                       v1::RecommendResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, {"Recommend", *context, *request},
+        context_.pool, {context_.callers, "Recommend", *context, *request},
         [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
           return Answer(*request, *response, {search_end, std::move(cancel)});
         });
@@ -72,7 +72,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                           const v1::EvaluatePlansRequest* request,
                                           v1::EvaluatePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.heavy_pool, {"EvaluatePlans", *context, *request},
+        context_.heavy_pool, {context_.callers, "EvaluatePlans", *context, *request},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
           ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel,
@@ -86,7 +86,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                         v1::ExplainPlanResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, {"ExplainPlan", *context, *request},
+        context_.pool, {context_.callers, "ExplainPlan", *context, *request},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const Explanation explanation,
@@ -101,7 +101,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                   v1::SweepResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.heavy_pool, {"Sweep", *context, *request},
+        context_.heavy_pool, {context_.callers, "Sweep", *context, *request},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const SweepRange range,
@@ -118,7 +118,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                          const v1::ComparePlansRequest* request,
                                          v1::ComparePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, {"ComparePlans", *context, *request},
+        context_.pool, {context_.callers, "ComparePlans", *context, *request},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(*response,
                            meshwright::ComparePlans(*request, QuestionContextOf(context_, cancel)));

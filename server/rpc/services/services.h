@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "meshwright/v1/catalog.pb.h"
+#include "server/auth/callers.h"
 #include "server/convert/question_answers.h"
 #include "server/engine/engine.h"
 #include "server/rpc/calls/work_pool.h"
@@ -36,6 +37,7 @@ struct ServiceContext {
   const OpenPlanModel open_model = {};              // null if there are no vendors' models
   const std::vector<std::string> cost_models = {};  // their names
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
+  const CallerList* callers = nullptr;  // null: everybody may do everything
 };
 
 // Returns what the services answer questions from. `context` must outlive it.

@@ -13,6 +13,7 @@
 #include "server/convert/study_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/engine/engine.h"
+#include "server/rpc/calls/admission.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
 #include "server/rpc/services/services.h"
@@ -37,7 +38,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* CreateStudy(grpc::CallbackServerContext* context,
                                         const v1::CreateStudyRequest* request,
                                         v1::CreateStudyResponse* response) override {
-    return Answer(*context, "CreateStudy", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "CreateStudy", *request}, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(*response,
                        meshwright::CreateStudy(*request, context_.knowledge, context_.engine));
       return absl::OkStatus();
@@ -47,7 +48,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* GetStudy(grpc::CallbackServerContext* context,
                                      const v1::GetStudyRequest* request,
                                      v1::GetStudyResponse* response) override {
-    return Answer(*context, "GetStudy", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "GetStudy", *request}, [&]() -> absl::Status {
       auto study = meshwright::GetStudy(context_.engine.queries(), request->study_id());
       if (!study.ok()) return NameStudy(study.status(), request->study_id());
       *response = *std::move(study);
@@ -58,7 +59,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListStudies(grpc::CallbackServerContext* context,
                                         const v1::ListStudiesRequest* request,
                                         v1::ListStudiesResponse* response) override {
-    return Answer(*context, "ListStudies", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "ListStudies", *request}, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(*response, meshwright::ListStudies(context_.engine.queries(), *request));
       return absl::OkStatus();
     });
@@ -67,7 +68,8 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerWriteReactor<v1::WatchStudyResponse>* WatchStudy(
       grpc::CallbackServerContext* context, const v1::WatchStudyRequest* request) override {
     auto* watch = new WatchReactor(*context, context_.engine, watchers_);
-    const absl::Status checked = CheckRequest(*request);
+    absl::Status checked = Admit(context_.callers, *context, "WatchStudy", *request);
+    if (checked.ok()) checked = CheckRequest(*request);
     if (checked.ok()) {
       watch->Follow(request->study_id(), request->after_revision());
     } else {
@@ -79,7 +81,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* CancelStudy(grpc::CallbackServerContext* context,
                                         const v1::CancelStudyRequest* request,
                                         v1::CancelStudyResponse* response) override {
-    return Answer(*context, "CancelStudy", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "CancelStudy", *request}, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(*response, meshwright::CancelStudy(*request, context_.engine));
       return absl::OkStatus();
     });
@@ -88,7 +90,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* UpdateStudy(grpc::CallbackServerContext* context,
                                         const v1::UpdateStudyRequest* request,
                                         v1::UpdateStudyResponse* response) override {
-    return Answer(*context, "UpdateStudy", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "UpdateStudy", *request}, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(*response, meshwright::UpdateStudy(*request, context_.engine.store()));
       return absl::OkStatus();
     });
@@ -97,7 +99,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListPlans(grpc::CallbackServerContext* context,
                                       const v1::ListPlansRequest* request,
                                       v1::ListPlansResponse* response) override {
-    return Answer(*context, "ListPlans", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "ListPlans", *request}, [&]() -> absl::Status {
       auto plans = meshwright::ListPlans(context_.engine.queries(), *request);
       if (!plans.ok()) return NameStudy(plans.status(), request->study_id());
       *response = *std::move(plans);
@@ -108,7 +110,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* GetPlan(grpc::CallbackServerContext* context,
                                     const v1::GetPlanRequest* request,
                                     v1::GetPlanResponse* response) override {
-    return Answer(*context, "GetPlan", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "GetPlan", *request}, [&]() -> absl::Status {
       auto answer = meshwright::GetPlan(context_.engine.queries(), *request);
       if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
       *response = *std::move(answer);
@@ -120,7 +122,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                               const v1::CompareStudyPlansRequest* request,
                                               v1::ComparePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, {"CompareStudyPlans", *context, *request},
+        context_.pool, {context_.callers, "CompareStudyPlans", *context, *request},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           auto answer = meshwright::CompareStudyPlans(context_.engine.queries(), *request,
                                                       QuestionContextOf(context_, cancel));
@@ -133,7 +135,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListTrials(grpc::CallbackServerContext* context,
                                        const v1::ListTrialsRequest* request,
                                        v1::ListTrialsResponse* response) override {
-    return Answer(*context, "ListTrials", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "ListTrials", *request}, [&]() -> absl::Status {
       auto trials = meshwright::ListTrials(context_.engine.queries(), *request);
       if (!trials.ok()) return NameStudy(trials.status(), request->study_id());
       *response = *std::move(trials);
@@ -144,7 +146,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListAttempts(grpc::CallbackServerContext* context,
                                          const v1::ListAttemptsRequest* request,
                                          v1::ListAttemptsResponse* response) override {
-    return Answer(*context, "ListAttempts", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "ListAttempts", *request}, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(*response, meshwright::ListAttempts(context_.engine.queries(), *request));
       return absl::OkStatus();
     });
@@ -153,7 +155,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* GetTrial(grpc::CallbackServerContext* context,
                                      const v1::GetTrialRequest* request,
                                      v1::GetTrialResponse* response) override {
-    return Answer(*context, "GetTrial", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "GetTrial", *request}, [&]() -> absl::Status {
       auto answer = meshwright::GetTrial(context_.engine.queries(), *request);
       if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
       *response = *std::move(answer);
@@ -164,18 +166,19 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListParetoTrials(grpc::CallbackServerContext* context,
                                              const v1::ListParetoTrialsRequest* request,
                                              v1::ListParetoTrialsResponse* response) override {
-    return Answer(*context, "ListParetoTrials", *request, [&]() -> absl::Status {
-      auto answer = meshwright::ListParetoTrials(context_.engine.queries(), *request);
-      if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
-      *response = *std::move(answer);
-      return absl::OkStatus();
-    });
+    return Answer({context_.callers, *context, "ListParetoTrials", *request},
+                  [&]() -> absl::Status {
+                    auto answer = meshwright::ListParetoTrials(context_.engine.queries(), *request);
+                    if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
+                    *response = *std::move(answer);
+                    return absl::OkStatus();
+                  });
   }
 
   grpc::ServerUnaryReactor* GetTrialLogs(grpc::CallbackServerContext* context,
                                          const v1::GetTrialLogsRequest* request,
                                          v1::GetTrialLogsResponse* response) override {
-    return Answer(*context, "GetTrialLogs", *request, [&]() -> absl::Status {
+    return Answer({context_.callers, *context, "GetTrialLogs", *request}, [&]() -> absl::Status {
       auto answer = meshwright::GetTrialLogs(context_.engine.queries(), *request);
       if (!answer.ok()) return NameStudy(answer.status(), request->study_id());
       *response = *std::move(answer);

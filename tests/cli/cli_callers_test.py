@@ -1,0 +1,145 @@
+"""Tests who may use a server: cli_callers_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import unittest
+import urllib.error
+import urllib.request
+
+from programs import MESHWRIGHTD, Folder
+
+
+def line(name, role):
+    digest = hashlib.sha256(f"token of {name}".encode()).hexdigest()
+    return f"{name} {role} sha256:{digest}\n"
+
+
+class CallersTest(Folder):
+    def setUp(self):
+        super().setUp()
+        self.callers = self.write("callers", line("reader", "viewer") + line("ci", "submitter") +
+                                  "robot operator cert:robot\n")
+
+    def token(self, name):
+        return ["--token-file", self.write(f"{name}.token", f"token of {name}\n")]
+
+    def start(self, *flags):
+        """Starts a server that knows its callers; returns the addresses that it prints."""
+        server = subprocess.Popen(
+            [MESHWRIGHTD, "--db", str(self.folder / "server.db"), "--callers", self.callers, *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+        def stop():
+            server.terminate()
+            server.wait(timeout=30)
+            server.stdout.close()
+        self.addCleanup(stop)
+        addresses = [re.fullmatch(r"listening on (\S+)\n", server.stdout.readline()).group(1)]
+        if "--http" in flags:
+            addresses.append(server.stdout.readline().split()[-1])
+        return addresses
+
+    def certificate(self, name, authority=None):
+        """Makes a key and a certificate, which signs itself unless an authority does."""
+        key, file = str(self.folder / f"{name}.key"), str(self.folder / f"{name}.pem")
+        signer = ["-CA", f"{authority}.pem", "-CAkey", f"{authority}.key"] if authority else []
+        request = str(self.folder / f"{name}.csr")
+        names = self.write(f"{name}.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        for command in (
+                ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-subj", f"/CN={name}",
+                 *(["-out", request] if authority else ["-x509", "-out", file, "-days", "2"])],
+                ["x509", "-req", "-in", request, *signer, "-CAcreateserial", "-out", file, "-days",
+                 "2", *([] if name == "robot" else ["-extfile", names])] if authority else None):
+            if command:
+                subprocess.run(["openssl", *command], check=True, capture_output=True)
+        return key, file
+
+    def test_roles_over_grpc(self):
+        server = ["--server", self.start("--listen", "127.0.0.1:0")[0]]
+        errors = self.run_cli("study", "list", *server, expect=8).stderr
+        self.assertIn("answers only callers that it knows", errors)
+        self.run_cli("study", "list", *server, *self.token("stranger"), expect=8)
+        self.run_cli("study", "list", *server, *self.token("reader"))
+        errors = self.run_cli("tune", *self.question(), *server, *self.token("reader"), expect=8).stderr
+        self.assertIn("reader has the role viewer; CreateStudy needs submitter", errors)
+        self.run_cli("tune", *self.question(), *server, *self.token("ci"))
+        errors = self.run_cli("history", "backup", *server, *self.token("ci"), expect=8).stderr
+        self.assertIn("needs admin", errors)
+        self.run_cli("study", "list", *server, "--token-file", "absent", expect=3)
+
+    def test_the_server_s_own_user_over_a_unix_socket(self):
+        address = f"unix:{self.folder}/socket"
+        self.start("--listen", address)
+        self.run_cli("history", "backup", "--server", address)
+
+    def test_the_dashboard(self):
+        base = self.start("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--http-writes")[1]
+
+        def code(path, token=None, **request):
+            login = base64.b64encode(f"any:token of {token}".encode()).decode()
+            headers = {"Authorization": f"Basic {login}"} if token else {}
+            try:
+                with urllib.request.urlopen(urllib.request.Request(
+                        base + path, headers={**headers, "Content-Type": "application/json"},
+                        **request), timeout=30) as answer:
+                    return answer.status
+            except urllib.error.HTTPError as error:
+                if error.code == 401:
+                    self.assertIn("Basic realm", error.headers["WWW-Authenticate"])
+                return error.code
+        for path in ("", "v1/studies", "v1/studies/no-study", "v1/serverInfo"):
+            self.assertEqual(code(path), 401, path)
+            self.assertEqual(code(path, "stranger"), 401, path)
+        self.assertEqual(code("v1/studies", "reader"), 200)
+        question = {"question": {"hugging_face_config_json": "{}"}}
+        body = json.dumps(question).encode()
+        self.assertEqual(code("v1/studies", None, data=body), 401)
+        self.assertEqual(code("v1/studies", "reader", data=body), 403)
+        self.assertEqual(code("v1/studies", "ci", data=body), 400)  # the question is no question
+        jobs = json.dumps({"question": {"trials": {"launcher": "local"}}}).encode()
+        self.assertEqual(code("v1/studies", "ci", data=jobs), 403)
+
+    def test_tls(self):
+        authority = str(self.folder / "authority")
+        self.certificate("authority")
+        key, certificate = self.certificate("server", authority)
+        robot_key, robot = self.certificate("robot", authority)
+        # With TLS and known callers, other hosts may be served.
+        address = self.start("--listen", "0.0.0.0:0", "--tls-cert", certificate, "--tls-key", key,
+                             "--tls-client-ca", f"{authority}.pem")[0]
+        server = ["--server", "127.0.0.1:" + address.split(":")[-1]]
+        trusted = [*server, "--tls-ca", f"{authority}.pem"]
+        self.run_cli("study", "list", *server, *self.token("reader"), expect=8)  # in clear
+        self.run_cli("study", "list", *trusted, expect=8)
+        self.run_cli("study", "list", *trusted, *self.token("reader"))
+        self.run_cli("tune", *self.question(), *trusted, "--tls-cert", robot, "--tls-key", robot_key)
+        self.certificate("stranger")
+        self.run_cli("study", "list", *server, "--tls-ca", str(self.folder / "stranger.pem"),
+                     *self.token("reader"), expect=8)
+
+    def refused(self, *flags):
+        done = subprocess.run([MESHWRIGHTD, "--db", str(self.folder / "x.db"), *flags],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        return done.stderr
+
+    def test_what_is_refused_at_the_start(self):
+        local = ["--listen", "127.0.0.1:0"]
+        self.assertIn("--callers", self.refused("--listen", "0.0.0.0:0"))
+        self.assertIn("--callers", self.refused("--listen", "0.0.0.0:0", "--callers", self.callers))
+        self.assertIn("everybody who can connect could run commands",
+                      self.refused(*local, "--allow-jobs"))
+        bad = self.write("bad", "ci boss sha256:" + 64 * "0" + "\nci viewer my-token\n")
+        errors = self.refused(*local, "--callers", bad)
+        self.assertIn("callers line 1", errors)
+        self.assertIn("callers line 2", errors)
+        self.assertNotIn("my-token", errors)
+        self.assertIn("cannot be read", self.refused(*local, "--tls-cert", "absent", "--tls-key", "absent"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
