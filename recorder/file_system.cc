@@ -54,7 +54,9 @@ absl::StatusOr<std::string> ResolveStorePath(const std::string& path, bool creat
         fmt::format("store path '{}' is a folder; must name a file", path));
   }
   if (creates_folder) {
-    fs::create_directories(resolved.parent_path(), error);
+    const fs::path folder = resolved.parent_path();
+    const bool is_new = fs::create_directories(folder, error);
+    if (is_new) fs::permissions(folder, fs::perms::owner_all, error);
     if (error) return SystemError("cannot create the folder of", path, error);
   }
   return resolved.string();

@@ -1,7 +1,10 @@
 #include "recorder/sql.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -26,6 +29,15 @@ absl::Status ConstraintError(int extended_code, const std::string& message) {
   }
 }
 
+// Creates the file of a new store for its owner alone; SQLite gives the files beside it the same
+// rights. A file that exists is not even opened, because closing it would release the locks of this
+// process. SQLite names the error if the file cannot be created.
+void MakePrivateFile(const std::string& path) {
+  if (path.starts_with(':')) return;  // no file: ":memory:"
+  const int created = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (created >= 0) close(created);
+}
+
 }  // namespace
 
 void CloseConnection::operator()(sqlite3* connection) const noexcept {
@@ -39,6 +51,7 @@ absl::StatusOr<Connection> OpenConnection(const std::string& path, ConnectionMod
   [[maybe_unused]] static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   const int access = mode == ConnectionMode::kReadOnly ? SQLITE_OPEN_READONLY
                                                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  if (mode != ConnectionMode::kReadOnly) MakePrivateFile(path);
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &raw, access | SQLITE_OPEN_NOMUTEX, nullptr);
   Connection connection(raw);  // set even after a failure, unless memory ran out

@@ -72,7 +72,7 @@ int Lock(int descriptor, std::chrono::milliseconds wait) {
 absl::StatusOr<StoreLock> StoreLock::Acquire(const std::string& store_path, std::string_view who,
                                              std::chrono::milliseconds wait) {
   const std::string path = store_path + ".lock";
-  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) return LockFileError(path, errno);
   StoreLock lock(descriptor);
   const int error = Lock(descriptor, wait);

@@ -59,9 +59,7 @@ absl::Status Unusable(const std::string& path, std::string_view why) {
 
 }  // namespace
 
-std::string_view Word(Role role) {
-  return std::ranges::find(kRoles, role, &RoleWord::role)->word;
-}
+std::string_view Word(Role role) { return std::ranges::find(kRoles, role, &RoleWord::role)->word; }
 
 absl::StatusOr<CallerList> CallerList::Load(const std::string& path) {
   struct stat status = {};
@@ -104,10 +102,11 @@ absl::StatusOr<CallerList> CallerList::Parse(std::string_view text, const std::s
     if (proof.starts_with(kTokenPrefix) && IsDigest(proof.substr(kTokenPrefix.size()))) {
       is_new = list.tokens_.emplace(proof.substr(kTokenPrefix.size()), caller).second;
     } else if (proof.starts_with(kCertificatePrefix) && proof.size() > kCertificatePrefix.size()) {
-      is_new =
-          list.certificates_.emplace(proof.substr(kCertificatePrefix.size()), caller).second;
+      is_new = list.certificates_.emplace(proof.substr(kCertificatePrefix.size()), caller).second;
     } else {
-      refuse("the last word must be sha256: with 64 lower-case hexadecimal digits, or cert: with a name");
+      refuse(
+          "the last word must be sha256: with 64 lower-case hexadecimal digits, or cert: with a "
+          "name");
     }
     if (!is_new) refuse("the same token or certificate stands in an earlier line");
   }

@@ -30,8 +30,8 @@ struct KnownCaller {
 // certificate. Empty lines and lines that begin with # do not count.
 class CallerList {
  public:
-  // INVALID_ARGUMENT names each line that is wrong, a file that cannot be read or has no caller, and
-  // a file that others than its owner may write.
+  // INVALID_ARGUMENT names each line that is wrong, a file that cannot be read or has no caller,
+  // and a file that others than its owner may write.
   static absl::StatusOr<CallerList> Load(const std::string& path);
   // The same of the text of a file, which `path` names in errors.
   static absl::StatusOr<CallerList> Parse(std::string_view text, const std::string& path);

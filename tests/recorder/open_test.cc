@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -36,6 +37,24 @@ TEST_F(OpenTest, CreatesTheFolderAndTheStore) {
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   EXPECT_EQ(recorder->schema_version(), kSchemaVersion);
   EXPECT_TRUE(fs::exists(folder_.File("a/b/s.db")));
+}
+
+// Nobody but its owner reads a history, whatever the umask allows.
+TEST_F(OpenTest, IsForItsOwnerAlone) {
+  const mode_t before = umask(0);
+  const std::string path = folder_.File("new/s.db");
+  const auto recorder = Recorder::Open({.path = path});
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  ASSERT_TRUE(recorder->Backup(folder_.File("new/copy.db")).ok());
+  umask(before);
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(folder_.File("new"))) {
+    const fs::perms owner = fs::perms::owner_read | fs::perms::owner_write;
+    EXPECT_EQ(entry.status().permissions(), owner) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 4);  // the store, its log and index, the lock, the copy
+  EXPECT_EQ(fs::status(folder_.File("new")).permissions(), fs::perms::owner_all);
 }
 
 TEST_F(OpenTest, LeavesOneFileAndTheLockBehind) {

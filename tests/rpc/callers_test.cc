@@ -21,9 +21,9 @@ constexpr char kSecret[] = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25f
 constexpr char kOther[] = "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa";
 
 TEST(CallersTest, AreKnownByTokenOrCertificate) {
-  const auto callers = CallerList::Parse(std::string("# who\n\nci submitter sha256:") + kSecret +
-                                             "\nops\tadmin  cert:ops.example\r\n",
-                                         "f");
+  const auto callers = CallerList::Parse(
+      std::string("# who\n\nci submitter sha256:") + kSecret + "\nops\tadmin  cert:ops.example\r\n",
+      "f");
   ASSERT_TRUE(callers.ok()) << callers.status();
   EXPECT_EQ(callers->OfToken("secret")->name, "ci");
   EXPECT_EQ(callers->OfToken("secret")->role, Role::kSubmitter);
@@ -37,9 +37,10 @@ TEST(CallersTest, AreKnownByTokenOrCertificate) {
 // token that should have been a digest.
 TEST(CallersTest, MistakesAreNamedByLine) {
   const std::string digest = std::string(" sha256:") + kSecret;
-  const auto callers = CallerList::Parse("a viewer plain-token\nb boss" + digest + "\nc viewer\nd admin" +
-                                             digest + "\ne admin" + digest + "\n",
-                                         "f");
+  const auto callers =
+      CallerList::Parse("a viewer plain-token\nb boss" + digest + "\nc viewer\nd admin" + digest +
+                            "\ne admin" + digest + "\n",
+                        "f");
   const auto violations = FieldViolations(callers.status());
   ASSERT_EQ(violations.size(), 4U);
   EXPECT_EQ(violations[0].field, "callers line 1");
