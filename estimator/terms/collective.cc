@@ -25,10 +25,21 @@ constexpr int kTorusAxes = 3;               // if a site states a torus and the 
 constexpr double kRounding = 1e-9;          // error of whole numbers after roots and ratios
 constexpr double kInNodeAlpha = 2.0e-6;     // per rank of the group: A100 21 us at 8 ranks
 constexpr double kInNodeHalfBytes = 4.4e6;  // x0 of the A100 fits
-constexpr double kNicShare = 0.78;          // sustained share of the NIC rate inside a collective
-constexpr double kAcrossHalfBytes = 3.8e6;  // y0 of the four-node fit
-constexpr double kTreeBandwidthShare = 0.92;  // share of a ring's bandwidth, NCCL tuning table
-constexpr double kStageOverlap = 0.25;        // part of the faster tier that is not hidden
+constexpr double kNicShare = 0.78;          // sustained share of the NIC rate: messages, all-to-all
+constexpr double kExchangeHalfBytes = 3.8e6;  // of an all-to-all between nodes
+
+// Rings and trees over nodes, fitted to two multi-node tables and checked on three others
+// (docs/cost_model/collectives.md). The hops are those of NCCL's tuning table, protocol Simple.
+constexpr double kRingNicShare = 0.95;
+constexpr double kTreeBandwidthShare = 0.92;  // share of a ring's bandwidth
+constexpr double kHopAcross = 14e-6;
+constexpr double kRingHopInNode = 3.4e-6;
+constexpr double kTreeHopInNode = 4.0e-6;
+constexpr double kRingStart = 8.4e-6;
+// A cluster's latency is that of a step from node to node of a ring with eight ranks in each.
+// Nodes with more ranks, whose switches can add, count like these.
+constexpr int kMostRanksInNode = 8;
+constexpr double kStepOfEight = kHopAcross + (kMostRanksInNode - 1) * kRingHopInNode;
 
 double MovedBytes(CollectiveKind kind, double bytes, int ranks) {
   const double share = (ranks - 1.0) / ranks;
@@ -179,15 +190,21 @@ double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& 
   return alpha + (x + std::sqrt(x * kInNodeHalfBytes)) / BusBandwidth(kind, pool, ranks);
 }
 
-double AcrossTime(CollectiveKind kind, double bytes, int nodes, double bandwidth, double latency) {
-  const double y = MovedBytes(kind, bytes, nodes);
-  const double bulk = (y + std::sqrt(y * kAcrossHalfBytes)) / bandwidth;
-  // A ring takes a step to each other node, pipelined over channels: half a latency each.
-  const double ring_steps = latency + latency / 2 * (nodes - 1);
+// Returns the time of a ring or tree over several nodes. Each NIC carries the traffic of one ring,
+// which passes through all ranks of a node before it goes on to the next one.
+double AcrossTime(CollectiveKind kind, double bytes, const GroupShape& shape, double bandwidth,
+                  double latency) {
+  const double bulk = MovedBytes(kind, bytes / shape.in_node, Ranks(shape)) / bandwidth;
+  const double scale = latency / kStepOfEight;
+  const int others = std::min(shape.in_node, kMostRanksInNode) - 1;
+  const double step = scale * (kHopAcross + others * kRingHopInNode);
+  const double ring_steps = scale * kRingStart + (shape.nodes - 1) * step;
   if (kind != CollectiveKind::kAllReduce) return ring_steps + bulk;
-  const double tree =
-      2.0 * std::bit_width(static_cast<unsigned>(nodes - 1)) * latency + bulk / kTreeBandwidthShare;
-  return std::min(2 * ring_steps + bulk, tree);
+  const double depth = std::bit_width(static_cast<unsigned>(shape.nodes - 1));
+  const double tree_steps =
+      scale * (kRingStart + 2 * (depth * kHopAcross + others * kTreeHopInNode));
+  return std::min(ring_steps + (shape.nodes - 1) * step + bulk,
+                  tree_steps + bulk / kTreeBandwidthShare);
 }
 
 }  // namespace
@@ -217,7 +234,8 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
   }
   const int node_span =
       shape.nodes * shape.node_stride * ScaleUpDeviceCount(pool) / pool.devices_per_node;
-  const double share = NicShare(pool, topology, node_span).rate * kNicShare;
+  const double nics = NicShare(pool, topology, node_span).rate;
+  const double share = nics * kNicShare;
   const double latency = pool.inter_node.latency.count();
   if (is_ring) {
     // A step waits for its slowest hop. In each node only one rank of the group sends to another
@@ -236,12 +254,12 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
     const double in_node = InNodeTime(kind, inside, shape.in_node, pool);
     const double outside = size * (n - shape.in_node) / n;
     const double across = latency + latency / 2 * std::log2(shape.nodes) +
-                          (outside + std::sqrt(outside * kAcrossHalfBytes)) / share;
+                          (outside + std::sqrt(outside * kExchangeHalfBytes)) / share;
     return Seconds(std::max(in_node, across));
   }
+  // The links of a node and its NICs are parts of the same rings: the slower sets their pace.
   const double in_node = InNodeTime(kind, size, shape.in_node, pool);
-  const double across = AcrossTime(kind, size / shape.in_node, shape.nodes, share, latency);
-  return Seconds(std::max(in_node, across) + kStageOverlap * std::min(in_node, across));
+  return Seconds(std::max(in_node, AcrossTime(kind, size, shape, nics * kRingNicShare, latency)));
 }
 
 Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,

@@ -25,10 +25,10 @@ namespace meshwright {
 namespace {
 
 // Latency of one message inside a collective, by kind of link, for a pool that states no NIC
-// latency (docs/cost_model/collectives.md: InfiniBand and RoCE take about 40 us per step, EFA 353
+// latency (docs/cost_model/collectives.md: InfiniBand and RoCE take about 40 us per step, EFA 120
 // us).
 constexpr Seconds kLatency = Seconds(40e-6);
-constexpr Seconds kEfaLatency = Seconds(350e-6);
+constexpr Seconds kEfaLatency = Seconds(120e-6);
 constexpr BytesPerSecond kInterPool = {25e9};
 
 // Nominal rate per device and direction, for a node that states a link other than the chip's own.

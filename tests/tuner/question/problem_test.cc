@@ -281,7 +281,7 @@ TEST(ResolveProblemTest, LinkOtherThanTheChipsOwn) {
   const NodePool pool = Resolved(question).cluster.pools.front();
   EXPECT_EQ(pool.intra_node.bandwidth, BytesPerSecond{32e9});  // 16 lanes of PCIe 4.0
   EXPECT_EQ(pool.intra_node.topology, NodeTopology::kPcieTree);
-  EXPECT_EQ(pool.inter_node.latency, Seconds(350e-6));
+  EXPECT_EQ(pool.inter_node.latency, Seconds(120e-6));
 }
 
 TEST(ResolveProblemTest, PrecisionFollowsTheChip) {
