@@ -174,7 +174,11 @@ class Tail {
   // Returns the time of a load in buckets, each of which pays the latency of its collective.
   [[nodiscard]] Seconds Over(CollectiveKind kind, const Load& load, const GroupShape& shape) const {
     if (Ranks(shape) <= 1 || load.parameters <= 0) return Seconds(0);
-    const double buckets = std::max(1.0, load.parameters / std::max(load.bucket, load.least));
+    double buckets = std::max(1.0, load.parameters / std::max(load.bucket, load.least));
+    // Owners send their weights one after another.
+    const bool is_of_owners =
+        problem_.profile.buckets_have_owners && kind == CollectiveKind::kAllGather;
+    if (is_of_owners) buckets = std::max<double>(buckets, Ranks(shape));
     const double bytes = load.bytes_per_parameter * load.parameters;
     return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape,
                                     *stage_.devices->pool, problem_.cluster.topology);

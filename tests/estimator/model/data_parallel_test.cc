@@ -391,6 +391,18 @@ TEST(Tail, BucketsWithOwners) {
   EXPECT_GT(exposed(1e9, true), exposed(1e9, false));
 }
 
+// Each of sixteen owners sends its share of the weights, one after another, while all gradients are
+// scattered in one bucket.
+TEST(Tail, OwnersSendTheirWeightsOneByOne) {
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.profile.buckets_have_owners = true;
+  const double both = Time(problem, CollectiveKind::kReduceScatter, 4 * kParameters, {8, 2}) +
+                      16 * Time(problem, CollectiveKind::kAllGather, 2 * kParameters / 16, {8, 2});
+  EXPECT_NEAR(
+      Line(FullOf(problem, {.data_parallel = 16, .zero_stage = 1}), TimeCause::kDataParallel), both,
+      1e-6 * both);
+}
+
 // Two directions: each device has two stages, each for half of the micro-batches, and the copies of
 // a stage on two devices double its ranks. All stages of a model without vocabulary are alike:
 // twice the weights of 1F1B, over twice the ranks.
