@@ -131,6 +131,25 @@ TEST(Dispatchers, OneCopyForEachNodeIsLessThanOneForEachExpert) {
   EXPECT_LT(ExchangeOf(problem, {.hides_exchange = true}), 0.5 * ExchangeOf(problem, {}));
 }
 
+// The exchange hides behind another micro-batch with virtual stages, or where a forward and a
+// backward pass run side by side.
+TEST(Dispatchers, PairedPassesHideTheExchange) {
+  OwnedProblem problem = Experts();
+  problem.workload.moe.dispatcher = MoeDispatcher::kDeepep;
+  const auto line = [&](ParallelPlan plan) {
+    plan.pipeline_parallel = 2;
+    plan.data_parallel = 16;
+    plan.expert_parallel = 16;
+    return Line(FullOf(problem, plan), TimeCause::kExpertParallel);
+  };
+  const double alone = line({});
+  problem.workload.overlap.expert_parallel = true;
+  EXPECT_EQ(line({}), alone);
+  EXPECT_LT(line({.virtual_pipeline = 2, .schedule = Schedule::kInterleaved1f1b}), 0.7 * alone);
+  EXPECT_LT(line({.schedule = Schedule::kDualpipe}), 0.7 * alone);
+  EXPECT_LT(line({.schedule = Schedule::kDualpipeV}), 0.7 * alone);
+}
+
 // All tokens come to all four nodes and 32 ranks, though each has two experts.
 TEST(Dispatchers, GatheringPaysForRanksThatNeedNothing) {
   OwnedProblem problem = Experts();
