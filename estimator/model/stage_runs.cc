@@ -59,6 +59,21 @@ LayerCounts FoldedLayers(const LayerList& layers, int model_layers, int before, 
 
 }  // namespace
 
+Stage MakeStage(const StagePlan& own, const StagePlace& place, const StageDevices& devices,
+                const LayerList& layers, const ModelSpec& model) {
+  Stage stage = {.devices = &devices,
+                 .layers = layers.Count(place.first_layer, own.layer_count),
+                 .layer_count = own.layer_count,
+                 .order = layers.is_in_order() ? nullptr : &layers,
+                 .first_layer = layers.is_in_order() ? 0 : place.first_layer,
+                 .mtp_layers = place.is_last ? model.mtp_layer_count : 0,
+                 .has_embedding = place.is_first,
+                 .has_head = place.is_last};
+  SetRecompute(own.recompute, 0, stage);
+  stage.parameters = ParametersOf(stage, model);
+  return stage;
+}
+
 StageRuns::StageRuns(const ParallelPlan& plan, const EstimatorProblem& problem,
                      UnitCostCache& costs, DefaultSplits& splits)
     : schedule_(plan.schedule),
@@ -152,21 +167,11 @@ void StageRuns::AppendStagesWithPools(const ParallelPlan& plan, const EstimatorP
     StageDevices devices = BareDevices(plan, own, problem);
     devices.unit = &costs.CostsOf(devices.sharding, *devices.pool, own.recompute);
     devices.states = StateShardingOf(plan, devices);
-    const LayerList& list = costs.layers();
-    const bool is_last = i + 1 == plan.stages.size();
-    Stage stage = {
-        .devices = Append(devices),
-        .layers = list.Count(first_layer, own.layer_count),
-        .layer_count = own.layer_count,
-        .order = list.is_in_order() ? nullptr : &list,
-        .first_layer = list.is_in_order() ? 0 : first_layer,
-        .mtp_layers = is_last ? problem.model.mtp_layer_count : 0,
-        .has_embedding = i == 0,
-        .has_head = is_last,
-        .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count),
-        .whole_layers = WholeLayers(plan.whole_weights_ratio, own.layer_count)};
-    SetRecompute(own.recompute, 0, stage);
-    stage.parameters = ParametersOf(stage, problem.model);
+    const StagePlace place = {
+        .first_layer = first_layer, .is_first = i == 0, .is_last = i + 1 == plan.stages.size()};
+    Stage stage = MakeStage(own, place, *Append(devices), costs.layers(), problem.model);
+    stage.offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count);
+    stage.whole_layers = WholeLayers(plan.whole_weights_ratio, own.layer_count);
     Append(stage);
     first_layer += own.layer_count;
   }

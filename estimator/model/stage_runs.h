@@ -7,6 +7,8 @@
 #include "estimator/model/stage.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/layer_list.h"
+#include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
@@ -19,6 +21,18 @@ struct StageRun {
   int first = 0;  // index of the first of them
   int count = 0;
 };
+
+// The place of a stage that names its pool.
+struct StagePlace {
+  int first_layer = 0;
+  bool is_first = false;
+  bool is_last = false;
+};
+
+// Returns the stage with the layers and the recomputation of `own`. `devices` have their unit and
+// states; they, the layers and the model are those of the stage's plan.
+Stage MakeStage(const StagePlan& own, const StagePlace& place, const StageDevices& devices,
+                const LayerList& layers, const ModelSpec& model);
 
 // The stages of one plan, made once and never changed: memory and time are functions of them. Not
 // copyable, because the stages point to the devices beside them.
