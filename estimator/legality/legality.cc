@@ -31,9 +31,10 @@ bool Holds(const VersionRange& range, std::string_view version) {
 std::vector<const LegalityRule*> Applying(const EstimatorProblem& problem, const ParallelPlan& plan,
                                           bool are_cautions) {
   std::vector<const LegalityRule*> rules;
-  if (!plan.stages.empty()) return rules;
+  const bool has_stages = !plan.stages.empty();
   for (const LegalityRule* rule : problem.legality) {
-    if (rule->is_caution == are_cautions && rule->is_broken(problem, plan)) rules.push_back(rule);
+    if (rule->is_for_stages != has_stages || rule->is_caution != are_cautions) continue;
+    if (rule->is_broken(problem, plan)) rules.push_back(rule);
   }
   return rules;
 }
@@ -61,7 +62,7 @@ bool IsOlder(std::string_view a, std::string_view b) {
 std::vector<const LegalityRule*> AllLegalityRules() {
   std::vector<const LegalityRule*> rules;
   for (const std::span<const LegalityRule> table :
-       {MegatronRules(), PyTorchRules(), OtherRules()}) {
+       {MegatronRules(), PyTorchRules(), OtherRules(), StageRules()}) {
     for (const LegalityRule& rule : table) rules.push_back(&rule);
   }
   return rules;
@@ -81,7 +82,8 @@ std::vector<const LegalityRule*> LegalityRulesOf(std::string_view framework,
 const LegalityRule* BrokenRule(const EstimatorProblem& problem, const ParallelPlan& plan,
                                Dimension just_set) {
   for (const LegalityRule* rule : problem.legality) {
-    if (rule->decided_by == just_set && rule->is_broken(problem, plan)) return rule;
+    if (rule->is_for_stages || rule->decided_by != just_set) continue;
+    if (rule->is_broken(problem, plan)) return rule;
   }
   return nullptr;
 }

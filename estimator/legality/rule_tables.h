@@ -32,6 +32,7 @@ int ShardingRanks(const ParallelPlan& plan);
 std::span<const LegalityRule>
 MegatronRules();                               // Megatron-Core, Megatron-LM and what is built on it
 std::span<const LegalityRule> PyTorchRules();  // torchtitan, FSDP and DeepSpeed
+std::span<const LegalityRule> StageRules();    // for plans whose stages name their pools
 std::span<const LegalityRule> OtherRules();    // nanotron, PaddleNLP, MaxText; and any, by facts
 
 }  // namespace meshwright

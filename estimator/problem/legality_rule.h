@@ -15,8 +15,7 @@ struct VersionRange {
   std::string_view before = {};
 };
 
-// Plans that a framework refuses to run, by its own checks or documentation. A rule is for plans of
-// one pool; stages of their own shape are checked by nothing here.
+// Plans that a framework refuses to run, by its own checks or documentation.
 struct LegalityRule {
   // Names of profiles, separated by spaces. Empty: any framework, by a fact of its profile.
   std::string_view frameworks = {};
@@ -30,6 +29,8 @@ struct LegalityRule {
   // The framework runs such plans with a setting that the plan does not state: no refusal, only a
   // caution.
   bool is_caution = false;
+  // About plans whose stages name their pools; all other rules are about plans that have none.
+  bool is_for_stages = false;
   bool reads_profile = false;  // by facts of the profile, which are not those of other frameworks
 };
 
