@@ -63,6 +63,9 @@ struct ParallelPlan {
   // The share of each stage's layers whose weights stay whole under ZeRO 3, as they do under ZeRO 2
   // (WholeLayers).
   double whole_weights_ratio = 0.0;
+  // The one pool of a cluster of several that a plan without `stages` uses; the others are idle.
+  // Empty: the cluster has one pool, or the stages name theirs.
+  std::vector<std::string> pools = {};
   // The canonical order of plans compares field by field in the order above.
   auto operator<=>(const ParallelPlan&) const = default;
 };
@@ -90,6 +93,7 @@ struct PlanRequest {
   std::optional<RankOrder> rank_order = {};
   std::optional<double> activation_offload_ratio = {};
   std::optional<double> whole_weights_ratio = {};
+  std::vector<std::string> pools = {};
   bool operator==(const PlanRequest&) const = default;
 };
 

@@ -167,6 +167,8 @@ inline constexpr std::tuple kPlanFields = {
              {.default_is_written = DefaultIsWritten::kInAnswers}),
     FieldRow("whole_weights_ratio", "ww", &ParallelPlan::whole_weights_ratio,
              &PlanRequest::whole_weights_ratio, {.default_is_written = DefaultIsWritten::kNowhere}),
+    FieldRow("pools", "po", &ParallelPlan::pools, &PlanRequest::pools,
+             {.default_is_written = DefaultIsWritten::kNowhere, .is_column = false}),
 };
 
 static_assert(AreAllMembers<ParallelPlan>(kPlanFields), "a row of kPlanFields for each member");

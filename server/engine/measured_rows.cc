@@ -31,14 +31,14 @@ absl::StatusOr<HistoryRow> MeasuredRows::RowOf(const MeasurementRecord& measurem
     if (mistake.has_value()) return absl::OutOfRangeError("step_time_seconds = " + *mistake);
   }
   ASSIGN_OR_RETURN(ResolvedPlan resolved, ResolvePlan(StatedPlan(*plan), *stored.problem, "plan"));
-  return HistoryRow{
-      .question = stored.question,
-      .plan = StatedPlan(*plan),
-      .outcome = measurement.outcome,
-      .step_time = measurement.step_time,
-      .peak_memory = measurement.peak_memory,
-      .measurement_id = measurement.id,
-      .resolved = ResolvedJob{.problem = stored.problem, .plan = std::move(resolved.plan)}};
+  return HistoryRow{.question = stored.question,
+                    .plan = StatedPlan(*plan),
+                    .outcome = measurement.outcome,
+                    .step_time = measurement.step_time,
+                    .peak_memory = measurement.peak_memory,
+                    .measurement_id = measurement.id,
+                    .resolved = ResolvedJob{.problem = ProblemOfPlan(stored.problem, resolved.plan),
+                                            .plan = std::move(resolved.plan)}};
 }
 
 absl::StatusOr<const MeasuredRows::StoredQuestion*> MeasuredRows::Stored(

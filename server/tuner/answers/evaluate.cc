@@ -11,7 +11,7 @@ namespace meshwright {
 
 absl::StatusOr<CalibratedEstimate> EvaluatePlan(const ResolvedCase& asked, Calibrator& calibrator) {
   const Problem& problem = *asked.problem;
-  const absl::StatusOr<LearntCalibration>& learnt = calibrator.For(asked.question, problem);
+  const absl::StatusOr<LearntCalibration>& learnt = calibrator.For(asked.question, *asked.stated);
   RETURN_IF_ERROR(learnt.status());
   const Calibration& calibration = learnt->calibration;
   AnalyticModel model(ToEstimatorProblem(problem), calibration);

@@ -281,6 +281,7 @@ absl::StatusOr<StudyResult> WholeAnswer(const PreparedQuestion& question,
 absl::StatusOr<Explanation> Explain(ResolvedStudy study, const Knowledge& knowledge,
                                     const StudyControl& control) {
   RETURN_IF_ERROR(RequireExhaustive(study.request, "explain"));
+  RETURN_IF_ERROR(RequireOnePool(study.problem, "explain"));
   ASSIGN_OR_RETURN(const PreparedQuestion question,
                    PrepareSearch(std::move(study), knowledge, control.history));
   SearchOptions options = SearchOptionsOf(question.request, control, Clock::now());

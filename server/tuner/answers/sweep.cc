@@ -281,6 +281,9 @@ absl::StatusOr<std::vector<SizedQuestion>> PrepareSizes(const StudyRequest& requ
       for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
       absl::StatusOr<ResolvedStudy> study = ResolveStudy(std::move(own), knowledge);
       if (!study.ok()) return OfCluster(study.status(), c);
+      if (const absl::Status one = RequireOnePool(study->problem, "a sweep"); !one.ok()) {
+        return OfCluster(one, c);
+      }
       ASSIGN_OR_RETURN(PreparedQuestion question,
                        PrepareSearch(*std::move(study), knowledge, source));
       question.runs = {};  // frees memory; they are not needed any more

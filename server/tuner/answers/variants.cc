@@ -366,6 +366,9 @@ absl::StatusOr<std::vector<PreparedVariant>> PrepareVariants(const ResolvedStudy
                                     count, kMaxVariants)});
   }
   if (!violations.empty()) return InvalidFields(violations);
+  if (!open.empty()) {
+    RETURN_IF_ERROR(RequireOnePool(study.problem, "a search of open settings of the workload"));
+  }
   if (open.empty()) {
     ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(study, knowledge, source));
     variants.push_back({.question = std::move(question)});

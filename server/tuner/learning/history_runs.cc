@@ -49,7 +49,7 @@ class RunResolver {
     absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, **asked, "plan");
     if (!plan.ok()) return;
     run.is_by_own_facts = false;
-    run.problem = *asked;
+    run.problem = ProblemOfPlan(*asked, plan->plan);
     run.plan = std::move(plan->plan);
   }
 

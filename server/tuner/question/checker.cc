@@ -33,6 +33,7 @@ class PlanChecker {
     violations_ = Validate(StatedPlan(plan_), prefix_);
     // Stops here, so that nothing below divides by zero or overflows.
     if (!violations_.empty()) return violations_;
+    if (!CheckPools()) return violations_;
     if (plan_.stages.empty()) {
       CheckDevices();
       CheckDegrees("", plan_.tensor_parallel, plan_.context_parallel);
@@ -56,12 +57,28 @@ class PlanChecker {
                            .description = fmt::format(format, std::forward<Args>(args)...)});
   }
 
-  void CheckDevices() {
-    if (problem_.cluster.pools.size() > 1) {
-      Add("stages", "empty; a cluster of {} pools needs one entry for each pipeline stage",
-          problem_.cluster.pools.size());
-      return;
+  // Checks which pools a plan uses. The problem of a plan that names its pool has that one only.
+  bool CheckPools() {
+    const std::size_t before = violations_.size();
+    const auto& pools = problem_.cluster.pools;
+    if (!plan_.pools.empty() && !plan_.stages.empty()) {
+      Add("pools", "[{}]; must be absent beside stages, which name their pools",
+          fmt::join(plan_.pools, ", "));
+    } else if (plan_.pools.size() > 1) {
+      Add("pools", "[{}]; a plan without stages uses one pool", fmt::join(plan_.pools, ", "));
+    } else if (plan_.pools.size() == 1 &&
+               std::ranges::find(pools, plan_.pools.front(), &NodePool::name) == pools.end()) {
+      Add("pools", "[{}]; no pool of the cluster has this name", plan_.pools.front());
+    } else if (plan_.stages.empty() && pools.size() > 1) {
+      Add("stages",
+          "empty; a cluster of {} pools needs one entry for each pipeline stage, or the one pool "
+          "of the plan in pools",
+          pools.size());
     }
+    return violations_.size() == before;
+  }
+
+  void CheckDevices() {
     // Each factor is at most 10^4 or 10^8 (Validate), so the product of two fits in 64 bits. The
     // third and fourth are compared by division.
     const Product devices = DeviceCount(problem_.cluster);
@@ -153,8 +170,9 @@ class PlanChecker {
       for (const StagePlan& stage : plan_.stages) {
         nodes += stage.pool == pool.name ? stage.node_count : 0;
       }
-      if (nodes != pool.node_count) {
-        Add("stages", "use {} nodes of pool \"{}\"; it has {}", nodes, pool.name, pool.node_count);
+      if (nodes != pool.node_count && nodes != 0) {
+        Add("stages", "use {} nodes of pool \"{}\"; it has {}, and a plan uses all of them or none",
+            nodes, pool.name, pool.node_count);
       }
     }
   }

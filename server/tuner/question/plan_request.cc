@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -104,6 +105,18 @@ PlanRequest WithoutOverridden(PlanRequest stated) {
 
 absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& request, const Problem& problem,
                                          std::string_view prefix) {
+  const auto& pools = problem.cluster.pools;
+  const bool names_one =
+      request.pools.size() == 1 && pools.size() > 1 &&
+      std::ranges::find(pools, request.pools.front(), &NodePool::name) != pools.end();
+  if (names_one) {
+    PlanRequest alone = request;
+    alone.pools.clear();
+    ASSIGN_OR_RETURN(ResolvedPlan resolved,
+                     ResolvePlan(alone, OnlyPool(problem, request.pools.front()), prefix));
+    resolved.plan.pools = request.pools;
+    return resolved;
+  }
   if (!request.stages.empty()) {
     const std::vector<FieldViolation> wrong = Validate(request, prefix);
     if (!wrong.empty()) return InvalidFields(wrong);
@@ -144,6 +157,7 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& request, const Probl
   plan.stages = stated.stages;
   const std::vector<FieldViolation> violations = CheckPlan(plan, problem, prefix);
   if (!violations.empty()) return InvalidFields(violations);
+  plan.pools.clear();                                       // the only one, or those of the stages
   if (!plan.stages.empty()) plan.layers_per_stage.clear();  // the stages say the same
   if (plan.layers_per_stage.empty() && plan.stages.empty()) {
     plan = WithStatedSplit(std::move(plan), problem.model, profile);

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -359,6 +361,11 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
                                   Word(stated->precision), (*entry)->spec.id, known)});
 }
 
+std::string IdleNote(const NodePool& pool) {
+  return fmt::format("pool \"{}\" is idle: the plan uses none of its {} nodes", pool.name,
+                     pool.node_count);
+}
+
 }  // namespace
 
 std::string ChipMistake(const absl::Status& unknown) {
@@ -440,6 +447,33 @@ bool OpenOffload(Problem& problem) {
   if (problem.closed_offload_percents.empty()) return false;
   problem.space.offload_percents = std::exchange(problem.closed_offload_percents, {});
   return true;
+}
+
+Problem OnlyPool(const Problem& problem, std::string_view pool) {
+  Problem alone = problem;
+  std::erase_if(alone.cluster.pools, [&](const NodePool& other) { return other.name != pool; });
+  for (const NodePool& other : problem.cluster.pools) {
+    if (other.name != pool) alone.warnings.push_back(IdleNote(other));
+  }
+  return alone;
+}
+
+std::shared_ptr<const Problem> ProblemOfPlan(std::shared_ptr<const Problem> problem,
+                                             const ParallelPlan& plan) {
+  if (!plan.pools.empty()) {
+    return std::make_shared<const Problem>(OnlyPool(*problem, plan.pools.front()));
+  }
+  if (plan.stages.empty()) return problem;
+  std::vector<std::string> notes;
+  for (const NodePool& pool : problem->cluster.pools) {
+    const bool is_idle =
+        std::ranges::find(plan.stages, pool.name, &StagePlan::pool) == plan.stages.end();
+    if (is_idle) notes.push_back(IdleNote(pool));
+  }
+  if (notes.empty()) return problem;
+  Problem noted = *problem;
+  std::ranges::move(notes, std::back_inserter(noted.warnings));
+  return std::make_shared<const Problem>(std::move(noted));
 }
 
 SearchSpace SpaceOf(const Problem& problem) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +78,15 @@ bool OpenOffload(Problem& problem);
 
 // Returns the request that states every field of `plan`.
 PlanRequest StatedPlan(const ParallelPlan& plan);
+
+// Returns the problem with the pool of this name alone. It keeps every choice that was made, and
+// warns that the other pools are idle. The problem has such a pool.
+Problem OnlyPool(const Problem& problem, std::string_view pool);
+
+// Returns the problem that a plan for `problem` is priced in: `problem` itself unless the plan
+// leaves pools idle.
+std::shared_ptr<const Problem> ProblemOfPlan(std::shared_ptr<const Problem> problem,
+                                             const ParallelPlan& plan);
 
 // Returns the search space of a problem with one pool of devices.
 SearchSpace SpaceOf(const Problem& problem);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "search_space/base/status.h"
@@ -17,19 +18,42 @@
 namespace meshwright {
 namespace {
 
-absl::Status RequireOnePool(const Problem& problem) {
-  if (problem.cluster.pools.size() == 1) return absl::OkStatus();
-  return WithReason(
-      absl::UnimplementedError("cluster.pools: a search over several pools is not available; "
-                               "`evaluate` takes plans with explicit stages"),
-      "MIXED_CLUSTER_SEARCH");
+constexpr std::string_view kMixedStrategy = "exhaustive";
+constexpr std::size_t kMaxMixedPools = 6;
+
+// Returns UNIMPLEMENTED if a request for several pools asks for more than a search by the built-in
+// model.
+absl::Status CheckMixedRequest(const StudyRequest& request, const Problem& problem) {
+  const std::size_t pools = problem.cluster.pools.size();
+  if (pools == 1) return absl::OkStatus();
+  if (request.trials.has_value()) return RequireOnePool(problem, "a study with trials");
+  if (request.cost_model.has_value())
+    return RequireOnePool(problem, "a search by a vendor's model");
+  if (request.pareto) return RequireOnePool(problem, "a Pareto front");
+  if (request.strategy != kMixedStrategy) {
+    return RequireOnePool(problem, "another strategy than exhaustive");
+  }
+  if (pools <= kMaxMixedPools) return absl::OkStatus();
+  return InvalidFields(
+      {{.field = "cluster.pools",
+        .description = fmt::format("{} pools; a search mixes at most {}", pools, kMaxMixedPools)}});
 }
 
 }  // namespace
 
+absl::Status RequireOnePool(const Problem& problem, std::string_view what) {
+  if (problem.cluster.pools.size() == 1) return absl::OkStatus();
+  return WithReason(
+      absl::UnimplementedError(fmt::format(
+          "cluster.pools: {} is not available for several pools; `tune` searches them by the "
+          "built-in model, and `evaluate` takes plans with explicit stages",
+          what)),
+      "MIXED_CLUSTER_SEARCH");
+}
+
 absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
-  RETURN_IF_ERROR(RequireOnePool(problem));
+  RETURN_IF_ERROR(CheckMixedRequest(request, problem));
   std::vector<FieldViolation> found;
   const auto take = [&](absl::StatusOr<ResolvedPlan> plan) {
     if (plan.ok()) return *std::move(plan);
@@ -63,8 +87,11 @@ absl::StatusOr<ResolvedCase> ResolveCase(const EvaluateRequest& request,
                                          QuestionResolver& resolver) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Problem> problem, resolver.Resolve(request.question));
   ASSIGN_OR_RETURN(ResolvedPlan plan, ResolveLaunchedPlan(request.plan, *problem, "plan"));
-  return ResolvedCase{
-      .question = request.question, .problem = std::move(problem), .plan = std::move(plan)};
+  std::shared_ptr<const Problem> own = ProblemOfPlan(problem, plan.plan);
+  return ResolvedCase{.question = request.question,
+                      .stated = std::move(problem),
+                      .problem = std::move(own),
+                      .plan = std::move(plan)};
 }
 
 }  // namespace meshwright

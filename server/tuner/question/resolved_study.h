@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,20 +18,25 @@ namespace meshwright {
 // code takes this type and resolves nothing.
 struct ResolvedStudy {
   StudyRequest request = {};
-  Problem problem = {};                       // problem of `request.question`, with one pool
+  Problem problem = {};                       // problem of `request.question`
   std::optional<ResolvedPlan> baseline = {};  // plan of `request.baseline`
   std::vector<ParallelPlan> replay = {};      // plan of each row of `request.trials->replay`
 };
 
+// Returns UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if there are several pools. `what` is not
+// available for them.
+absl::Status RequireOnePool(const Problem& problem, std::string_view what);
+
 // Resolves a request. Returns INVALID_ARGUMENT with every bad field of the question or else of all
 // its plans and of its launcher, and UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if there are
-// several pools.
+// several pools and the request asks for more than a search by the built-in model.
 absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge& knowledge);
 
 // A question and one plan for it, resolved once.
 struct ResolvedCase {
   Question question = {};
-  std::shared_ptr<const Problem> problem = {};  // shared by cases of one question
+  std::shared_ptr<const Problem> stated = {};   // shared by cases of one question
+  std::shared_ptr<const Problem> problem = {};  // ProblemOfPlan, without the pools that are idle
   ResolvedPlan plan = {};
 };
 

@@ -14,6 +14,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload_settings.h"
+#include "server/tuner/question/heterogeneous.h"
 #include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/training_run.h"
 #include "server/tuner/question/trial.h"
@@ -164,6 +165,7 @@ struct StudyResult {
   std::optional<TrialSummary> trial_summary = {};
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
   std::vector<ParetoPoint> pareto_front = {};         // only on request; the fastest first
+  std::optional<Heterogeneous> heterogeneous = {};    // only for a cluster of several pools
 };
 
 // The explanation if nothing fits: the limit and the smallest changes that would help.

@@ -65,6 +65,12 @@ inline constexpr double kMaxFitProbability = 0.9999;
 // The limits under which the first plan is the fastest by the model.
 inline constexpr ChoiceLimits kModelOrder = {.min_fit_probability = 0, .tie_probability = 0.5};
 
+// A mix of pools is recommended if it gains more than this share over the best pool alone, with the
+// probability kSureMix (docs/mixed-clusters.md).
+inline constexpr double kDefaultMixMargin = 0.05;
+inline constexpr double kMaxMixMargin = 10;
+inline constexpr double kSureMix = 0.9;
+
 // Everything that decides a study's answer.
 struct StudyRequest {
   Question question = {};
@@ -88,6 +94,7 @@ struct StudyRequest {
   std::vector<std::string> warnings = {};
   std::optional<CostModelRequest> cost_model = {};  // absent: the built-in model
   std::optional<TrainingRun> run = {};              // every plan says what it costs
+  double mix_margin = kDefaultMixMargin;            // only for a cluster of several pools
 };
 
 struct EvaluateRequest {

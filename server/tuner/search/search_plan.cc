@@ -146,7 +146,7 @@ absl::Status NarrowSpace(const StudyRequest& request, Problem& problem) {
         fmt::format("recompute mixed was asked for; framework profile {} does not support it",
                     problem.profile.name));
   }
-  if (SpaceOf(problem).Count() == 0) {
+  if (problem.cluster.pools.size() == 1 && SpaceOf(problem).Count() == 0) {
     return InvalidFields(
         {{.field = "dimensions", .description = "too narrow; must leave a plan in the space"}});
   }

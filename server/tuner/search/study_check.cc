@@ -95,6 +95,10 @@ std::vector<FieldViolation> Validate(const StudyRequest& request) {
     violations.Add("tie_probability_ratio",
                    fmt::format("{}; must be between 0.5 and 1", choice.tie_probability));
   }
+  if (!(request.mix_margin >= 0 && request.mix_margin <= kMaxMixMargin)) {
+    violations.Add("mix_margin_ratio",
+                   fmt::format("{}; must be between 0 and {}", request.mix_margin, kMaxMixMargin));
+  }
   if (request.deadline.has_value()) {
     violations.RequirePositive("deadline_seconds", request.deadline->count());
   }

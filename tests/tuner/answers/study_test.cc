@@ -242,8 +242,9 @@ TEST(RunStudyTest, AStrategyThatFindsNothingSaysSo) {
   EXPECT_TRUE(std::get<Infeasible>(*answer).nearest.has_value());
 }
 
-TEST(RunStudyTest, SeveralPoolsCannotBeSearched) {
+TEST(RunStudyTest, SeveralPoolsHaveNoParetoFront) {
   StudyRequest request = TinyStudy();
+  request.pareto = true;
   request.question.cluster.pools.push_back(Nodes(1, 4));
   request.question.cluster.pools.back().name = "b";
   const auto answer = RunStudy(request, Known(), {});

@@ -72,10 +72,12 @@ TEST(ResolveStudyTest, NamesTheMistakesOfTheQuestion) {
               testing::UnorderedElementsAre("model.layer_count", "cluster.pools[0].chip"));
 }
 
-TEST(ResolveStudyTest, RefusesSeveralPools) {
+TEST(ResolveStudyTest, RefusesSeveralPoolsOnlyForMoreThanASearch) {
   StudyRequest request = {.question = TinyQuestion()};
   request.question.cluster.pools.push_back(request.question.cluster.pools.front());
   request.question.cluster.pools.back().name = "b";
+  EXPECT_TRUE(ResolveStudy(request, Known()).ok());
+  request.strategy = "random";
   EXPECT_EQ(Reason(ResolveStudy(request, Known()).status()), "MIXED_CLUSTER_SEARCH");
 }
 
