@@ -59,6 +59,8 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ estimator/ pruner/rules server/tuner/question"},
     {.path = "server/tuner/search",
      .may_use = "search_space/ estimator/ pruner/ server/tuner/question server/tuner/learning"},
+    {.path = "server/tuner/search/mixed",
+     .may_use = "search_space/ estimator/ pruner/rules server/tuner/question server/tuner/search"},
     {.path = "server/tuner/choice",
      .may_use = "search_space/ estimator/learning server/tuner/question"},
     {.path = "server/tuner/chip_calibration", .may_use = "search_space/ vendor_models estimator/"},
@@ -67,7 +69,8 @@ constexpr FolderRule kFolders[] = {
                 "server/tuner/learning server/tuner/search"},
     {.path = "server/tuner/answers",
      .may_use = "search_space/ estimator/ pruner/ server/tuner/question server/tuner/export "
-                "server/tuner/learning server/tuner/choice server/tuner/search"},
+                "server/tuner/learning server/tuner/choice server/tuner/search "
+                "server/tuner/search/mixed"},
 
     // The parts that run studies.
     {.path = "server/process", .may_use = "search_space/base"},

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "estimator/model/analytic_model.h"
+#include "estimator/pipeline/program.h"
+#include "search_space/base/units.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/search/mixed/mixed_shape.h"
+#include "server/tuner/search/mixed/stage_prices.h"
+
+namespace meshwright {
+
+// The pipeline of a mixed shape, whose stages can be priced one by one: those of a plan have the
+// prices of its stages.
+class MixedPipeline {
+ public:
+  // `prices` are those of the shape's stretches. All referents outlive the pipeline.
+  MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> prices, const Problem& problem,
+                AnalyticModel& model);
+
+  // Returns the price of a stage, with the messages that occupy it.
+  [[nodiscard]] StagePrice PriceOf(int stage, int first_layer, int layers) const;
+  // Returns both messages that lie behind a stage and beside computation.
+  [[nodiscard]] Seconds HopBehind(int stage) const;
+
+  [[nodiscard]] int stages() const { return static_cast<int>(stretch_of_.size()); }
+  [[nodiscard]] int layers() const { return layers_; }
+  [[nodiscard]] int micro_batches() const { return micro_batches_; }
+  // The factor on the sum of pipeline, tail and fixed time that makes it the step time.
+  [[nodiscard]] double time_ratio() const { return time_ratio_; }
+  [[nodiscard]] Seconds fixed() const { return fixed_; }
+
+ private:
+  void TakeMessages(const ParallelPlan& plan, AnalyticModel& model);
+
+  int layers_;
+  int micro_batches_;
+  double time_ratio_;
+  Seconds fixed_;
+  std::vector<StagePrices*> prices_;
+  std::vector<int> stretch_of_;  // of each stage
+  std::vector<Hop> occupying_;   // messages that a stage waits for in its passes
+  std::vector<Seconds> hops_;    // behind each stage, beside computation
+  Seconds tied_ = Seconds(0);
+};
+
+}  // namespace meshwright

@@ -1,0 +1,39 @@
+#include "server/tuner/search/mixed/mixed_search.h"
+
+#include <cstddef>
+
+#include "estimator/model/analytic_model.h"
+#include "server/tuner/search/mixed/mixed_space.h"
+
+namespace meshwright {
+
+const SetFound* FastestOf(const std::vector<SetFound>& sets) {
+  const SetFound* fastest = nullptr;
+  for (const SetFound& set : sets) {
+    if (!set.best.has_value()) continue;
+    if (fastest == nullptr || set.best->estimate.step_time < fastest->best->estimate.step_time) {
+      fastest = &set;
+    }
+  }
+  return fastest;
+}
+
+MixedFound SearchMixed(const Problem& problem, const Calibration& calibration,
+                       const SearchOptions& options, const SetLimits& limits) {
+  const MixedSpace space(problem);
+  AnalyticModel model(ToEstimatorProblem(problem), calibration);
+  SharedPrices prices(problem, space, model);
+  const MixedContext context = {
+      .problem = problem, .space = space, .prices = prices, .model = model};
+  SetLimits own = limits;
+  own.stop = options.stop;
+  MixedFound found;
+  // A plan of equal degrees is a plan, so that the second search of a set begins with a good one.
+  for (const std::vector<int>& pools : space.Sets()) {
+    found.equal.push_back(SearchSet(context, pools, MixDegrees::kEqual, own, std::nullopt));
+    found.sets.push_back(SearchSet(context, pools, MixDegrees::kAny, own, found.equal.back().best));
+  }
+  return found;
+}
+
+}  // namespace meshwright

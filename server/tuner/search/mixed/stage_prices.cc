@@ -1,0 +1,143 @@
+#include "server/tuner/search/mixed/stage_prices.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "estimator/layer/layer_cost.h"
+#include "estimator/model/memory.h"
+#include "estimator/model/memory_model.h"
+#include "estimator/model/model_caches.h"
+#include "estimator/model/stage_devices.h"
+#include "estimator/model/stage_runs.h"
+#include "estimator/model/unit_cost_cache.h"
+#include "search_space/spec/layer_list.h"
+
+namespace meshwright {
+namespace {
+
+// No model has more layers, and no plan more micro-batches in flight (kLargestSize).
+constexpr unsigned kSizeBits = 20;
+
+Seconds WallOf(const LayerPasses<PassSums>& layer, MixRecompute recompute, bool with_host) {
+  PassSums sum = layer.forward;
+  AddScaled(sum, layer.backward, 1);
+  if (recompute == MixRecompute::kSelective) AddScaled(sum, layer.selective, 1);
+  if (recompute == MixRecompute::kEveryLayer) AddScaled(sum, layer.full, 1);
+  return with_host ? DeviceWithHost(sum.device, sum.host) : sum.device;
+}
+
+}  // namespace
+
+StagePrices::StagePrices(const SharedDegrees& shared, const PoolDegrees& degrees,
+                         const Problem& problem, AnalyticModel& model)
+    : model_(model),
+      recompute_(shared.recompute),
+      own_(StageOf(degrees, shared, problem)),
+      micro_batches_(problem.workload.global_batch_size / shared.sequences),
+      has_kinds_(model.caches().units.layers().kinds().size() > 1) {
+  // Every mixed plan has two stages or more, and its costs do not depend on how many more.
+  const ParallelPlan plan = FlatPlanOf(shared, 2, problem);
+  own_.recompute = RecomputeOf(recompute_, 0);
+  devices_ = BareDevices(plan, own_, model.problem());
+  UnitCostCache& units = model.caches().units;
+  devices_.unit = &units.CostsOf(devices_.sharding, *devices_.pool, own_.recompute);
+  devices_.states = StateShardingOf(plan, devices_);
+  sums_ = &units.TimesOf(devices_).sums;
+  tails_ = std::make_unique<TailModel>(devices_, model.memory().state_bytes(), model.problem());
+  least_layer_ = FindLeastLayer();
+}
+
+// Times of layers that follow one another do not add up if they differ in what the host adds, but
+// those of the device do.
+Seconds StagePrices::FindLeastLayer() const {
+  const auto& kinds = sums_->kinds;
+  Seconds least = WallOf(kinds.front(), recompute_, !has_kinds_);
+  for (const LayerPasses<PassSums>& kind : kinds) {
+    least = std::min(least, WallOf(kind, recompute_, !has_kinds_));
+  }
+  return least;
+}
+
+Stage StagePrices::StageWith(const PricedPlace& place, int layers, int recomputed) const {
+  StagePlan own = own_;
+  own.layer_count = layers;
+  own.recompute = RecomputeOf(recompute_, recomputed);
+  return MakeStage(
+      own, {.first_layer = place.first_layer, .is_first = place.is_first, .is_last = place.is_last},
+      devices_, model_.caches().units.layers(), model_.problem().model);
+}
+
+bool StagePrices::Fits(const Stage& stage, int in_flight) const {
+  const MemoryModel& memory = model_.memory();
+  const StageMemory modelled = MemoryOf(stage, in_flight, memory.state_bytes(), model_.problem());
+  const NodePool& pool = *devices_.pool;
+  return memory.Reserved(modelled, pool) <= pool.memory_capacity &&
+         !memory.HasFailed(modelled, pool);
+}
+
+StagePrice StagePrices::PriceOf(const Stage& stage, int recomputed) const {
+  const StageTime time = TimeOf(stage, *sums_, true);
+  const PipelineShape shape = {.micro_batches = micro_batches_, .stages = 2};
+  return {.fits = true,
+          .recomputed = recomputed,
+          .forward = time.work.forward,
+          .backward = time.work.backward,
+          .tail = Sum(tails_->Of(stage, time, shape))};
+}
+
+// Returns the most micro-batches in flight with which a stage fits; more never need less memory.
+int StagePrices::MostInFlight(const Stage& stage) const {
+  if (Fits(stage, micro_batches_)) return micro_batches_;
+  int fits = 0;
+  int misses = micro_batches_;
+  while (fits + 1 < misses) {
+    const int middle = (fits + misses) / 2;
+    (Fits(stage, middle) ? fits : misses) = middle;
+  }
+  return fits;
+}
+
+std::uint64_t StagePrices::KeyOf(const PricedPlace& place, int layers) const {
+  const auto first = static_cast<std::uint64_t>(has_kinds_ ? place.first_layer : 0);
+  const std::uint64_t ends = (place.is_first ? 1U : 0U) + (place.is_last ? 2U : 0U);
+  return (first << kSizeBits | static_cast<std::uint64_t>(layers)) << 2U | ends;
+}
+
+const StagePrices::Plain& StagePrices::PlainOf(const PricedPlace& place, int layers) {
+  const auto [entry, is_new] = plain_.try_emplace(KeyOf(place, layers));
+  if (is_new) {
+    const Stage stage = StageWith(place, layers, 0);
+    entry->second = {.most_in_flight = MostInFlight(stage), .price = PriceOf(stage, 0)};
+  }
+  return entry->second;
+}
+
+// Returns the price with the least number of fully recomputed layers that fits. The first layer
+// that recomputes needs room for its working set; from there on more never need more memory.
+StagePrice StagePrices::WithLeastRecompute(const PricedPlace& place, int layers) {
+  const auto fits = [&](int recomputed) {
+    return Fits(StageWith(place, layers, recomputed), place.in_flight);
+  };
+  if (!fits(layers)) return {};
+  int misses = 0;
+  int least = layers;
+  while (misses + 1 < least) {
+    const int middle = (misses + least) / 2;
+    (fits(middle) ? least : misses) = middle;
+  }
+  return PriceOf(StageWith(place, layers, least), least);
+}
+
+StagePrice StagePrices::Of(const PricedPlace& place, int layers) {
+  const Plain& plain = PlainOf(place, layers);
+  if (place.in_flight <= plain.most_in_flight) return plain.price;
+  if (recompute_ != MixRecompute::kLeastFull) return {};
+  const std::pair key(KeyOf(place, layers), place.in_flight);
+  const auto known = recomputing_.find(key);
+  if (known != recomputing_.end()) return known->second;
+  const StagePrice price = WithLeastRecompute(place, layers);
+  recomputing_.emplace(key, price);
+  return price;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "estimator/model/analytic_model.h"
+#include "estimator/model/data_parallel.h"
+#include "estimator/model/stage.h"
+#include "estimator/pipeline/pipeline.h"
+#include "estimator/pipeline/program.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/search/mixed/mixed_shape.h"
+
+namespace meshwright {
+
+// The cost of one stage of a mixed plan, without its messages.
+struct StagePrice {
+  bool fits = false;
+  int recomputed = 0;  // layers, under MixRecompute::kLeastFull
+  Seconds forward = Seconds(0);
+  Seconds backward = Seconds(0);
+  Seconds tail = Seconds(0);  // of the step, after the pipeline
+};
+
+// The place of a stage in its pipeline, as far as its cost depends on it.
+struct PricedPlace {
+  bool is_first = false;
+  bool is_last = false;
+  int in_flight = 1;  // micro-batches whose activations it holds
+  int first_layer = 0;
+};
+
+// Prices the stages of one stretch: by the estimator's own parts, stage by stage, so that a plan
+// costs what its stages cost. Remembers the prices.
+class StagePrices {
+ public:
+  // The problem and the model, which is of this problem, outlive the prices.
+  StagePrices(const SharedDegrees& shared, const PoolDegrees& degrees, const Problem& problem,
+              AnalyticModel& model);
+  StagePrices(const StagePrices&) = delete;  // stages point to the devices
+  StagePrices& operator=(const StagePrices&) = delete;
+
+  // Returns the price of a stage of `layers` layers with as little recomputation as fits.
+  StagePrice Of(const PricedPlace& place, int layers);
+
+  // Returns a lower bound of the time of one layer in both passes.
+  [[nodiscard]] Seconds LeastLayer() const { return least_layer_; }
+
+ private:
+  // The price of a stage in all places with the same layers that have no need to recompute more.
+  struct Plain {
+    int most_in_flight = 0;  // with which it fits
+    StagePrice price = {};
+  };
+
+  [[nodiscard]] Stage StageWith(const PricedPlace& place, int layers, int recomputed) const;
+  [[nodiscard]] bool Fits(const Stage& stage, int in_flight) const;
+  [[nodiscard]] StagePrice PriceOf(const Stage& stage, int recomputed) const;
+  [[nodiscard]] int MostInFlight(const Stage& stage) const;
+  [[nodiscard]] std::uint64_t KeyOf(const PricedPlace& place, int layers) const;
+  const Plain& PlainOf(const PricedPlace& place, int layers);
+  StagePrice WithLeastRecompute(const PricedPlace& place, int layers);
+  [[nodiscard]] Seconds FindLeastLayer() const;
+
+  AnalyticModel& model_;
+  MixRecompute recompute_;
+  StagePlan own_;
+  int micro_batches_;
+  bool has_kinds_;  // costs depend on which layers a stage has
+  StageDevices devices_;
+  std::unique_ptr<TailModel> tails_;
+  const UnitSums* sums_;
+  Seconds least_layer_ = Seconds(0);
+  // The tables are only looked up, never walked.
+  absl::flat_hash_map<std::uint64_t, Plain> plain_;
+  absl::flat_hash_map<std::pair<std::uint64_t, int>, StagePrice> recomputing_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,224 @@
+#include "tests/tuner/search/mixed_problems.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+
+#include "estimator/legality/legality.h"
+#include "estimator/model/analytic_model.h"
+#include "estimator/model/stage_runs.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/cluster.h"
+#include "server/tuner/question/checker.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+int Below(std::mt19937_64& random, int end) {
+  return static_cast<int>(random() % static_cast<std::uint64_t>(end));
+}
+
+template <typename Value>
+Value OneOf(std::mt19937_64& random, const std::vector<Value>& values) {
+  return values[static_cast<std::size_t>(Below(random, static_cast<int>(values.size())))];
+}
+
+// Lists plans depth first.
+class Lister {
+ public:
+  Lister(const Problem& problem, std::int64_t limit)
+      : problem_(problem),
+        estimator_problem_(ToEstimatorProblem(problem)),
+        model_(estimator_problem_),
+        limit_(limit) {}
+
+  std::optional<ListedMixes> List() {
+    std::vector<int> pools;
+    for (std::size_t i = 0; i < problem_.cluster.pools.size(); ++i) {
+      pools.push_back(static_cast<int>(i));
+    }
+    for (const int sequences : Divisors(problem_.workload.global_batch_size)) {
+      for (const bool splits : {false, true}) {
+        for (int zero = 0; zero <= problem_.profile.largest_zero_stage_with_pipeline; ++zero) {
+          ParallelPlan plan;
+          plan.sequence_parallel = splits;
+          plan.zero_stage = zero;
+          sequences_ = sequences;
+          std::vector<bool> used(pools.size(), false);
+          AddStretch(plan, used);
+        }
+      }
+    }
+    if (listed_.count > limit_) return std::nullopt;
+    return listed_;
+  }
+
+ private:
+  // Adds one more pool to the end of the pipeline, or none.
+  void AddStretch(const ParallelPlan& plan, std::vector<bool>& used) {
+    if (listed_.count > limit_) return;
+    if (std::ranges::count(used, true) > 1) SplitLayers(plan, 0, 0);
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (used[i]) continue;
+      used[i] = true;
+      const NodePool& pool = problem_.cluster.pools[i];
+      for (const int stages : Divisors(pool.node_count)) AddStages(plan, pool, stages, used);
+      used[i] = false;
+    }
+  }
+
+  void AddStages(const ParallelPlan& plan, const NodePool& pool, int stages,
+                 std::vector<bool>& used) {
+    const int devices = pool.node_count / stages * pool.devices_per_node;
+    for (const int tensor : Divisors(devices)) {
+      if (pool.devices_per_node % tensor != 0) continue;
+      for (const int context : Divisors(devices / tensor)) {
+        const int data = devices / tensor / context;
+        if (sequences_ % data != 0) continue;
+        ParallelPlan longer = plan;
+        longer.stages.insert(longer.stages.end(), static_cast<std::size_t>(stages),
+                             {.pool = pool.name,
+                              .node_count = pool.node_count / stages,
+                              .tensor_parallel = tensor,
+                              .data_parallel = data,
+                              .context_parallel = context,
+                              .layer_count = 1,
+                              .micro_batch_size = sequences_ / data});
+        AddStretch(longer, used);
+      }
+    }
+  }
+
+  // Shares out the layers from stage `stage` on.
+  void SplitLayers(const ParallelPlan& plan, std::size_t stage, int before) {
+    if (listed_.count > limit_) return;
+    const int layers = problem_.model.layer_count;
+    const auto rest = static_cast<int>(plan.stages.size() - stage);
+    if (layers - before < rest) return;
+    if (rest == 0) {
+      Recompute(plan);
+      return;
+    }
+    ParallelPlan own = plan;
+    if (rest == 1) {
+      own.stages[stage].layer_count = layers - before;
+      SplitLayers(own, stage + 1, layers);
+      return;
+    }
+    for (int count = 1; count <= layers - before - (rest - 1); ++count) {
+      own.stages[stage].layer_count = count;
+      SplitLayers(own, stage + 1, before + count);
+    }
+  }
+
+  void Recompute(ParallelPlan plan) {
+    plan.pipeline_parallel = static_cast<int>(plan.stages.size());
+    const bool splits_none = std::ranges::all_of(
+        plan.stages, [](const StagePlan& stage) { return stage.tensor_parallel == 1; });
+    if (plan.sequence_parallel && splits_none) return;
+    const bool splits_context = std::ranges::any_of(
+        plan.stages, [](const StagePlan& stage) { return stage.context_parallel > 1; });
+    for (const ContextParallelKind kind : problem_.space.context_parallel_kinds) {
+      plan.context_parallel_kind = kind;
+      RecomputeAnyWay(plan);
+      if (!splits_context) return;  // all kinds are alike
+    }
+  }
+
+  void RecomputeAnyWay(ParallelPlan plan) {
+    if (!CheckPlan(plan, problem_, "plan").empty()) return;
+    if (!BrokenRules(estimator_problem_, plan).empty()) return;
+    for (const RecomputeGranularity all :
+         {RecomputeGranularity::kNone, RecomputeGranularity::kSelective,
+          RecomputeGranularity::kFull}) {
+      for (StagePlan& stage : plan.stages) stage.recompute = {.granularity = all};
+      Price(plan);
+    }
+    if (problem_.profile.name != "megatron-core") RecomputeByStage(plan);  // its stages are alike
+  }
+
+  // Recomputes in each stage as few layers as fit, by asking for one number after the other.
+  void RecomputeByStage(ParallelPlan plan) {
+    for (StagePlan& stage : plan.stages) stage.recompute = {};
+    for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+      StagePlan& stage = plan.stages[i];
+      const auto fits = [&] {
+        const StageRuns runs = model_.StagesOf(plan);
+        const auto index = static_cast<int>(i);
+        return model_.memory().Fits(runs, runs.StageAt(index), index);
+      };
+      for (int count = 0; !fits(); ++count) {
+        if (count == stage.layer_count) return;
+        stage.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {count + 1}};
+      }
+    }
+    if (BrokenRules(estimator_problem_, plan).empty()) Price(plan);
+  }
+
+  void Price(const ParallelPlan& plan) {
+    ++listed_.count;
+    const QuickEstimate estimate = model_.Quick(plan);
+    if (!estimate.fits) return;
+    if (listed_.least.has_value() && *listed_.least <= estimate.step_time) return;
+    listed_.least = estimate.step_time;
+    listed_.fastest = plan;
+  }
+
+  const Problem& problem_;
+  EstimatorProblem estimator_problem_;
+  AnalyticModel model_;
+  std::int64_t limit_;
+  int sequences_ = 1;
+  ListedMixes listed_;
+};
+
+}  // namespace
+
+Problem RandomMixedProblem(std::mt19937_64& random) {
+  Question question = {.model = TinyModel()};
+  ModelSpec& model = question.model;
+  model.layer_count = 4 + Below(random, 9);
+  model.hidden_size = 1024 * (1 + Below(random, 4));
+  model.ffn_hidden_size = 4 * model.hidden_size;
+  model.head_dim = model.hidden_size / model.attention_head_count;
+  model.tied_embeddings = Below(random, 3) == 0;
+  question.workload = {
+      .sequence_length = 1024 * (1 + Below(random, 4)),
+      .global_batch_size = OneOf<int>(random, {4, 6, 8, 16}),
+      .framework_name = OneOf<std::string>(random, {"generic", "flagscale", "megatron-core"})};
+  if (Below(random, 3) == 0) question.workload.overlap.pipeline_p2p = true;
+  const int pools = 2 + Below(random, 2);
+  for (int i = 0; i < pools; ++i) {
+    NodePoolRequest& pool = question.cluster.pools.emplace_back();
+    pool.name = std::string(1, static_cast<char>('a' + i));
+    pool.chip = OneOf<std::string>(
+        random, {"nvidia-a100-sxm4-80gb", "nvidia-h100-sxm5-80gb", "nvidia-v100-sxm2-32gb"});
+    const std::vector<std::pair<int, int>> sizes =
+        pools == 2
+            ? std::vector<std::pair<int, int>>{{1, 2}, {2, 2}, {4, 2}, {2, 4}, {3, 1}, {4, 1}}
+            : std::vector<std::pair<int, int>>{{1, 2}, {2, 2}, {2, 1}, {1, 1}};
+    const auto [nodes, devices] = OneOf(random, sizes);
+    pool.node_count = nodes;
+    pool.devices_per_node = devices;
+  }
+  question.cluster.inter_pool.bandwidth_per_node =
+      BytesPerSecond{OneOf<double>(random, {1e9, 5e9, 25e9, 100e9})};
+  question.cluster.name = "mixed";
+  Problem problem = ResolveProblem(question, Known()).value();
+  if (Below(random, 3) > 0) {
+    // The states of the model and the activations of some layers, more or less.
+    const double states = 18.0 * static_cast<double>(ParameterCount(problem.model, false));
+    for (NodePool& pool : problem.cluster.pools) {
+      const double share = (0.8 + 0.02 * Below(random, 150)) / DeviceCount(problem.cluster);
+      pool.memory_capacity = Scale(GiB(2), 1) + RoundedBytes(states * share);
+    }
+  }
+  return problem;
+}
+
+std::optional<ListedMixes> ListMixes(const Problem& problem, std::int64_t limit) {
+  return Lister(problem, limit).List();
+}
+
+}  // namespace meshwright
