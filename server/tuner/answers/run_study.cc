@@ -21,6 +21,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/answers/mixed_study.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/answers/recommend.h"
 #include "server/tuner/answers/variants.h"
@@ -185,6 +186,11 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
                                           const StudyControl& control, RequestedModel& asked,
                                           const SearchOptions& options) {
   const auto& [request, problem, baseline, runs, learnt] = question;
+  if (problem.cluster.pools.size() > 1) {
+    return AnswerMixed(question, options, [&](const PreparedQuestion& alone) {
+      return AnswerVariant(alone, control, asked, options);
+    });
+  }
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ToEstimatorProblem(problem), calibration);
   StudyResult result;

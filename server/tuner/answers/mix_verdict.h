@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/learning/uncertainty.h"
+#include "estimator/model/analytic_model.h"
+#include "server/tuner/question/heterogeneous.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+
+namespace meshwright {
+
+// The fastest plan of a pool alone, or of a set of pools, with its uncertainty.
+struct Contender {
+  std::vector<std::string> pools = {};  // in the order of the pipeline
+  ParallelPlan plan = {};               // for the whole cluster
+  Estimate estimate = {};
+  TimeUncertainty uncertainty = {};
+};
+
+// The contenders for a job on a cluster of several pools.
+struct MixContest {
+  std::vector<Contender> alone = {};    // of the pools that hold the job
+  std::vector<Contender> mixes = {};    // of the sets that do
+  std::optional<Contender> equal = {};  // the fastest mix whose stages have equal degrees
+  double gap = 0;                       // of the fastest plan of all
+};
+
+// Returns the pools that a plan uses, in the order of its pipeline.
+std::vector<std::string> PoolsOf(const ParallelPlan& plan);
+
+double TokensPerSecond(const Estimate& estimate, const Problem& problem);
+
+// Compares mixes and pools, and says whether to mix: if the gain exceeds the margin with the
+// probability kSureMix. `model` is that of the whole cluster. There is a contender.
+Heterogeneous Compare(const MixContest& contest, double margin, const Problem& problem,
+                      AnalyticModel& model);
+
+}  // namespace meshwright

@@ -1,0 +1,315 @@
+#include "server/tuner/answers/mixed_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "estimator/learning/calibration.h"
+#include "estimator/model/analytic_model.h"
+#include "pruner/rules/prune_rule.h"
+#include "pruner/rules/recompute.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/answers/mix_verdict.h"
+#include "server/tuner/export/export.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/run_cost.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/mixed/mixed_search.h"
+#include "server/tuner/search/mixed/mixed_space.h"
+#include "server/tuner/search/question_search.h"
+#include "server/tuner/search/search_plan.h"
+#include "server/tuner/search/stop_status.h"
+
+namespace meshwright {
+namespace {
+
+// A pool by itself.
+struct PoolAlone {
+  std::string name = {};
+  absl::StatusOr<StudyAnswer> answer = absl::UnknownError("");
+
+  [[nodiscard]] StudyResult* Result() {
+    return answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
+  }
+  [[nodiscard]] const SearchSummary* Search() const {
+    if (!answer.ok()) return nullptr;
+    const auto* result = std::get_if<StudyResult>(&*answer);
+    return result != nullptr ? &result->search : &std::get<Infeasible>(*answer).search;
+  }
+};
+
+std::vector<RankedPlan*> AllPlansOf(StudyResult& result) {
+  std::vector<RankedPlan*> plans;
+  for (RankedPlan& plan : result.plans) plans.push_back(&plan);
+  if (result.model_optimum.has_value()) plans.push_back(&*result.model_optimum);
+  if (result.baseline.has_value()) plans.push_back(&*result.baseline);
+  return plans;
+}
+
+// Tells if a pool on which nothing else fits may put optimizer states on its hosts.
+enum class HostUse { kOpenIfNothingFits, kAsAsked };
+
+std::vector<PoolAlone> AnswerPools(const PreparedQuestion& question, HostUse hosts,
+                                   const OnePoolAnswer& answer_alone) {
+  std::vector<PoolAlone> pools;
+  for (const NodePool& pool : question.problem.cluster.pools) {
+    PreparedQuestion alone = question;
+    alone.problem = OnlyPool(question.problem, pool.name);
+    if (hosts == HostUse::kAsAsked) alone.problem.closed_offload_percents.clear();
+    alone.baseline.reset();  // it may be a plan for other pools
+    PoolAlone& added = pools.emplace_back();
+    added.name = pool.name;
+    added.answer = answer_alone(alone);
+    StudyResult* const result = added.Result();
+    if (result == nullptr) continue;
+    for (RankedPlan* plan : AllPlansOf(*result)) plan->plan.pools = {pool.name};
+  }
+  return pools;
+}
+
+void AddUpTo(std::int64_t part, std::int64_t& sum) { sum = std::min(kManyPlans, sum + part); }
+
+std::int64_t& CountOf(std::string_view rule, SearchSummary& sum) {
+  const auto found = std::ranges::find(sum.pruned_count_by_rule, rule,
+                                       [](const auto& each) { return each.first; });
+  if (found != sum.pruned_count_by_rule.end()) return found->second;
+  return sum.pruned_count_by_rule.emplace_back(rule, 0).second;
+}
+
+// Adds up the searches, and keeps the least bound of what they left out.
+class Summary {
+ public:
+  void Add(const PoolAlone& pool) {
+    const SearchSummary* const search = pool.Search();
+    if (search == nullptr) {  // ended early without a plan
+      sum_.complete = false;
+      has_bound_ = false;
+      return;
+    }
+    AddUpTo(search->space_count, sum_.space_count);
+    sum_.evaluated_count += search->evaluated_count;
+    sum_.seconds += search->seconds;
+    for (const auto& [rule, count] : search->pruned_count_by_rule) {
+      AddUpTo(count, CountOf(rule, sum_));
+    }
+    if (!search->complete) LeaveOut(search->least_time, search->stop_cause);
+  }
+
+  void Add(const SetFound& set) {
+    AddUpTo(set.space_count, sum_.space_count);
+    sum_.evaluated_count += set.evaluated_count;
+    AddUpTo(set.illegal_count, CountOf(kFrameworkRule, sum_));
+    AddUpTo(set.space_count - set.illegal_count - set.evaluated_count, CountOf(kBoundRule, sum_));
+    if (!set.IsProven()) LeaveOut(set.least_left_out, set.stopped.value_or(StopCause::kFinished));
+  }
+
+  // Returns the summary for the fastest plan.
+  SearchSummary Take(Seconds fastest, Seconds floor) {
+    if (sum_.complete) return std::move(sum_);
+    const Seconds least = has_bound_ ? std::max(least_.value_or(floor), floor) : floor;
+    sum_.least_time = least;
+    sum_.optimality_gap = std::max(0.0, fastest / least - 1);
+    if (sum_.optimality_gap <= 0 && sum_.stop_cause == StopCause::kFinished) sum_.complete = true;
+    return std::move(sum_);
+  }
+
+ private:
+  void LeaveOut(std::optional<Seconds> least, StopCause cause) {
+    sum_.complete = false;
+    if (sum_.stop_cause == StopCause::kFinished) sum_.stop_cause = cause;
+    if (!least.has_value()) has_bound_ = false;
+    if (least.has_value()) least_ = std::min(least_.value_or(*least), *least);
+  }
+
+  SearchSummary sum_ = {.complete = true};
+  std::optional<Seconds> least_ = {};
+  bool has_bound_ = true;
+};
+
+Contender ContenderOf(const ParallelPlan& plan, AnalyticModel& model) {
+  Contender contender = {.pools = PoolsOf(plan), .plan = plan, .estimate = model.Full(plan)};
+  contender.uncertainty = model.UncertaintyOf(plan, contender.estimate);
+  return contender;
+}
+
+MixContest ContestOf(std::vector<PoolAlone>& pools, const MixedFound& found,
+                     const PreparedQuestion& question, AnalyticModel& model) {
+  const Problem& problem = question.problem;
+  MixContest contest;
+  for (PoolAlone& pool : pools) {
+    const StudyResult* const result = pool.Result();
+    if (result == nullptr) continue;
+    const Problem alone = OnlyPool(problem, pool.name);
+    AnalyticModel own(ToEstimatorProblem(alone), question.learnt.calibration);
+    contest.alone.push_back(ContenderOf(result->model_optimum->plan, own));
+  }
+  for (const SetFound& set : found.sets) {
+    if (set.best.has_value()) {
+      contest.mixes.push_back(ContenderOf(set.best->plan, model));
+    }
+  }
+  if (const SetFound* equal = FastestOf(found.equal)) {
+    contest.equal = ContenderOf(equal->best->plan, model);
+  }
+  return contest;
+}
+
+// Returns the fastest mixed plans that fit surely enough: those that were found, or those of
+// another search with less memory. Returns the plans that were found if no mix fits so surely.
+std::vector<RankedPlan> SureMixes(const PreparedQuestion& question, const MixedFound& found,
+                                  const SearchOptions& options, AnalyticModel& model) {
+  const Problem& problem = question.problem;
+  const double least = question.request.choice.min_fit_probability;
+  const auto ranked = [&](const MixedFound& each) {
+    std::vector<RankedPlan> plans;
+    for (const SetFound& set : each.sets) {
+      if (set.best.has_value()) plans.push_back(RankPlan(set.best->plan, problem, model));
+    }
+    std::ranges::stable_sort(plans, {},
+                             [](const RankedPlan& plan) { return plan.estimate.step_time; });
+    return plans;
+  };
+  std::vector<RankedPlan> plans = ranked(found);
+  if (plans.front().estimate.fit_probability >= least) return plans;
+  const Calibration& calibration = question.learnt.calibration;
+  const MixedFound sure =
+      SearchMixed(WithSureMemory(problem, least, calibration), calibration, options);
+  return FastestOf(sure.sets) == nullptr ? plans : ranked(sure);
+}
+
+// Returns the pool whose plan is the fastest, or null if none holds the job.
+PoolAlone* FastestPool(std::vector<PoolAlone>& pools) {
+  PoolAlone* fastest = nullptr;
+  const auto step = [](PoolAlone& pool) {
+    return pool.Result()->model_optimum->estimate.step_time;
+  };
+  for (PoolAlone& pool : pools) {
+    if (pool.Result() == nullptr) continue;
+    if (fastest == nullptr || step(pool) < step(*fastest)) fastest = &pool;
+  }
+  return fastest;
+}
+
+// Explains why neither a pool nor a mix holds the job: by the pool that comes nearest.
+absl::StatusOr<StudyAnswer> NothingFits(std::vector<PoolAlone>& pools, const MixedFound& found) {
+  for (const SetFound& set : found.sets) {
+    if (set.stopped.has_value()) return StopStatus(*set.stopped, "no plan fits so far");
+  }
+  PoolAlone* nearest = nullptr;
+  for (PoolAlone& pool : pools) {
+    if (!pool.answer.ok()) return pool.answer.status();
+    const Infeasible& own = std::get<Infeasible>(*pool.answer);
+    if (!own.nearest.has_value()) continue;
+    if (nearest == nullptr || own.missing < std::get<Infeasible>(*nearest->answer).missing) {
+      nearest = &pool;
+    }
+  }
+  if (nearest == nullptr) nearest = &pools.front();
+  Infeasible answer = std::get<Infeasible>(*nearest->answer);
+  if (answer.nearest.has_value()) answer.nearest->plan.pools = {nearest->name};
+  answer.suggestions.insert(
+      answer.suggestions.begin(),
+      fmt::format("no mix of the pools fits either; what follows is about pool \"{}\" alone",
+                  nearest->name));
+  return answer;
+}
+
+// Makes the answer whose first plan mixes pools, without its search.
+StudyResult MixResult(const PreparedQuestion& question, std::vector<RankedPlan> mixes,
+                      PoolAlone* alone) {
+  const Problem& problem = question.problem;
+  StudyResult result;
+  result.calibration = question.learnt.report;
+  result.applied_defaults = problem.applied_defaults;
+  result.warnings = WarningsOf(problem, question.learnt.calibration);
+  result.plans = std::move(mixes);
+  const auto count = static_cast<std::size_t>(std::max(1, question.request.plan_count));
+  if (result.plans.size() > count) result.plans.resize(count);
+  AddExports(problem, result);
+  AddRunCosts(question.request.run, problem, result);
+  if (alone == nullptr) return result;
+  // The best pool's own plan comes last, with the launch files of its own answer.
+  const StudyResult& own = *alone->Result();
+  result.baseline = own.baseline;
+  result.model_optimum = own.model_optimum;
+  if (count == 1) return result;
+  if (result.plans.size() == count) result.plans.pop_back();
+  result.plans.push_back(own.plans.front());
+  return result;
+}
+
+// Returns INTERNAL if a plan that was found is not legal or not possible.
+absl::Status CheckMix(const RankedPlan& mix, const Problem& problem) {
+  const std::vector<FieldViolation> illegal = CheckPlan(mix.plan, problem, "plan");
+  if (!illegal.empty()) {
+    return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
+  }
+  return CheckEstimate(mix.plan, mix.estimate, problem);
+}
+
+}  // namespace
+
+absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
+                                        const SearchOptions& options,
+                                        const OnePoolAnswer& answer_alone) {
+  const auto& [request, problem, baseline, runs, learnt] = question;
+  std::vector<PoolAlone> pools = AnswerPools(question, HostUse::kAsAsked, answer_alone);
+  AnalyticModel model(ToEstimatorProblem(problem), learnt.calibration);
+  const MixedFound found = SearchMixed(problem, learnt.calibration, options);
+  const SetFound* const mix = FastestOf(found.sets);
+  if (FastestPool(pools) == nullptr && mix == nullptr) {
+    pools = AnswerPools(question, HostUse::kOpenIfNothingFits, answer_alone);
+  }
+  PoolAlone* const alone = FastestPool(pools);
+  if (alone == nullptr && mix == nullptr) return NothingFits(pools, found);
+
+  Summary summary;
+  for (const PoolAlone& pool : pools) summary.Add(pool);
+  for (const SetFound& set : found.sets) summary.Add(set);
+  Heterogeneous compared =
+      Compare(ContestOf(pools, found, question, model), request.mix_margin, problem, model);
+  const bool mixes = compared.verdict == MixVerdict::kMix;
+  StudyResult result = mixes
+                           ? MixResult(question, SureMixes(question, found, options, model), alone)
+                           : std::move(*alone->Result());
+  const bool is_mix_faster =
+      mix != nullptr && (!result.model_optimum.has_value() ||
+                         mix->best->estimate.step_time < result.model_optimum->estimate.step_time);
+  if (is_mix_faster) {
+    result.model_optimum = RankPlan(mix->best->plan, problem, model);
+    RETURN_IF_ERROR(CheckMix(*result.model_optimum, problem));
+  }
+  if (baseline.has_value()) {
+    const Problem own = *ProblemOfPlan(std::make_shared<const Problem>(problem), baseline->plan);
+    AnalyticModel own_model(ToEstimatorProblem(own), learnt.calibration);
+    result.baseline = RankPlan(baseline->plan, own, own_model);
+  }
+  result.search = summary.Take(result.model_optimum->estimate.step_time,
+                               FloorOfStep(problem, learnt.calibration));
+  if (mixes) {
+    result.recommendation = {.advice = Advice::kLaunch, .reason = compared.reason + "."};
+  }
+  if (!result.search.complete) {
+    result.warnings.push_back(fmt::format(
+        "the search ended early: a plan may be up to {:.2f} % faster than the fastest found",
+        100 * result.search.optimality_gap));
+  }
+  result.heterogeneous = std::move(compared);
+  return result;
+}
+
+}  // namespace meshwright

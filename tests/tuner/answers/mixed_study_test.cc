@@ -1,0 +1,167 @@
+#include "server/tuner/answers/mixed_study.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/question/heterogeneous.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace MESHWRIGHT_TEST_FILE {
+
+using testing::ElementsAre;
+using testing::Gt;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+NodePoolRequest Pool(std::string name, std::string chip, int nodes) {
+  return {
+      .name = std::move(name), .chip = std::move(chip), .node_count = nodes, .devices_per_node = 4};
+}
+
+// A model of 12 layers and 1.3 billion parameters on two pools of four devices a node.
+StudyRequest Mixed(NodePoolRequest a, NodePoolRequest b, double bandwidth) {
+  StudyRequest request = {.question = TinyQuestion()};
+  ModelSpec& model = request.question.model;
+  model.layer_count = 12;
+  model.hidden_size = 3072;
+  model.ffn_hidden_size = 12288;
+  model.attention_head_count = 16;
+  model.kv_head_count = 16;
+  model.head_dim = 192;
+  model.tied_embeddings = false;
+  request.question.workload = {.sequence_length = 2048, .global_batch_size = 64};
+  request.question.cluster.pools = {std::move(a), std::move(b)};
+  request.question.cluster.inter_pool.bandwidth_per_node = BytesPerSecond{bandwidth};
+  return request;
+}
+
+StudyResult ResultOf(const StudyRequest& request) {
+  const ResolvedStudy study = ResolveStudy(request, Known()).value();
+  return std::get<StudyResult>(RunStudy(study, Known(), {}).value());
+}
+
+// Evaluates a plan of an answer on the same cluster.
+Estimate Evaluated(const StudyRequest& request, const ParallelPlan& plan) {
+  QuestionResolver resolver(Known());
+  const ResolvedCase asked =
+      ResolveCase({.question = request.question, .plan = StatedPlan(plan)}, resolver).value();
+  EXPECT_EQ(asked.plan.plan, plan);
+  const std::vector<HistoryRow> none;
+  Calibrator calibrator(none, Known());
+  return EvaluatePlan(asked, calibrator)->estimate;
+}
+
+constexpr char kA100[] = "nvidia-a100-sxm4-80gb";
+constexpr char kV100[] = "nvidia-v100-sxm2-32gb";
+
+TEST(MixedStudyTest, MixesTwoEqualPoolsWithAFastBoundary) {
+  const StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA100, 4), 100e9);
+  const StudyResult result = ResultOf(request);
+  const Heterogeneous& mix = *result.heterogeneous;
+  EXPECT_EQ(mix.verdict, MixVerdict::kMix) << mix.reason;
+  EXPECT_TRUE(result.search.complete);
+  EXPECT_EQ(result.search.optimality_gap, 0);
+  // Equal pools are equally fast, so all of both is twice one of them.
+  EXPECT_EQ(mix.tokens_per_second_by_pool.at("a"), mix.tokens_per_second_by_pool.at("b"));
+  EXPECT_DOUBLE_EQ(mix.upper_bound_tokens_per_second, 2 * mix.lower_bound_tokens_per_second);
+  EXPECT_DOUBLE_EQ(mix.gain_ratio, 2 * mix.efficiency_ratio);
+  EXPECT_GT(mix.gain_ratio, 1.05);
+  EXPECT_LT(*mix.gain_low_ratio, mix.gain_ratio);
+  ASSERT_THAT(mix.best_by_pool_set, SizeIs(3));
+  EXPECT_THAT(mix.best_by_pool_set.front().pools, SizeIs(2));
+  ASSERT_THAT(mix.generations, SizeIs(2));
+  EXPECT_LE(mix.generations[0].tokens_per_second, mix.generations[1].tokens_per_second);
+  EXPECT_TRUE(mix.bottleneck.has_value());
+  const RankedPlan& first = result.plans.front();
+  EXPECT_THAT(first.plan.stages, SizeIs(Gt(1U)));
+  EXPECT_EQ(Evaluated(request, first.plan).step_time, first.estimate.step_time);
+  EXPECT_EQ(Evaluated(request, result.model_optimum->plan).step_time,
+            result.model_optimum->estimate.step_time);
+}
+
+void ExpectOnePool(const StudyRequest& request, const std::string& pool) {
+  const StudyResult result = ResultOf(request);
+  const Heterogeneous& mix = *result.heterogeneous;
+  EXPECT_EQ(mix.verdict, MixVerdict::kOnePool) << mix.reason;
+  EXPECT_THAT(mix.reason, HasSubstr("\"" + pool + "\" alone has"));
+  const RankedPlan& first = result.plans.front();
+  EXPECT_THAT(first.plan.pools, ElementsAre(pool));
+  EXPECT_THAT(first.plan.stages, IsEmpty());
+  const Estimate again = Evaluated(request, first.plan);
+  EXPECT_EQ(again.step_time, first.estimate.step_time);
+  EXPECT_EQ(again.reserved_memory, first.estimate.reserved_memory);
+  EXPECT_THAT(again.warnings, testing::Contains(HasSubstr("is idle")));
+  // The plan that leaves the other pool idle is never slower than the pool's own best.
+  EXPECT_GE(mix.lower_bound_tokens_per_second, mix.tokens_per_second_by_pool.begin()->second);
+}
+
+TEST(MixedStudyTest, LeavesAPoolIdleBehindASlowBoundary) {
+  const StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA100, 2), 0.05e9);
+  ExpectOnePool(request, "a");
+  EXPECT_THAT(ResultOf(request).heterogeneous->reason, HasSubstr("the boundary of 0.05 GB/s"));
+}
+
+// Thirty-two A100 of 312 teraflops beside four V100 of 125: 20:1.
+TEST(MixedStudyTest, LeavesASmallPoolOfSlowChipsIdle) {
+  ExpectOnePool(Mixed(Pool("v", kV100, 1), Pool("a", kA100, 8), 25e9), "a");
+}
+
+// A pipeline has only one sequence to fill its stages with, so that they wait for one another.
+TEST(MixedStudyTest, LeavesAPoolIdleIfTheBatchIsSmall) {
+  StudyRequest request = Mixed(Pool("a", kA100, 2), Pool("b", kA100, 2), 25e9);
+  request.question.workload.global_batch_size = 1;
+  ExpectOnePool(request, "a");
+}
+
+TEST(MixedStudyTest, AMixIsNoSlowerThanTheSamePlansInOnePool) {
+  // The network between the pools is that in them: 8 links of 200 Gbit/s, 40 us.
+  StudyRequest mixed = Mixed(Pool("a", kA100, 2), Pool("b", kA100, 2), 200e9);
+  mixed.question.cluster.inter_pool.latency = Seconds(40e-6);
+  for (NodePoolRequest& pool : mixed.question.cluster.pools) {
+    pool.inter_node = {.nic_count = 8, .nic_gigabits_per_second = 200, .latency = Seconds(40e-6)};
+  }
+  StudyRequest one = mixed;
+  one.question.cluster.pools.pop_back();
+  one.question.cluster.pools.front().node_count = 4;
+  one.dimensions = {{.name = "schedule", .values = {"1f1b"}},
+                    {.name = "pipeline_parallel", .at_least = 2},
+                    {.name = "tensor_parallel", .values = {"4"}}};
+  mixed.dimensions = {{.name = "tensor_parallel", .values = {"4"}}};
+  const StudyResult whole = ResultOf(one);
+  const StudyResult parts = ResultOf(mixed);
+  const std::vector<PoolSetPlan>& sets = parts.heterogeneous->best_by_pool_set;
+  const double tokens = 64 * 2048;
+  for (const PoolSetPlan& set : sets) {
+    if (set.pools.size() < 2) continue;
+    EXPECT_LE(tokens / set.tokens_per_second,
+              whole.model_optimum->estimate.step_time.count() * (1 + 1e-9));
+  }
+}
+
+TEST(MixedStudyTest, ExplainsThatNothingFits) {
+  StudyRequest request = Mixed(Pool("a", kA100, 1), Pool("b", kA100, 1), 25e9);
+  for (NodePoolRequest& pool : request.question.cluster.pools) pool.memory_capacity = GiB(2);
+  const ResolvedStudy study = ResolveStudy(request, Known()).value();
+  const StudyAnswer answer = RunStudy(study, Known(), {}).value();
+  const auto& infeasible = std::get<Infeasible>(answer);
+  EXPECT_THAT(infeasible.suggestions.front(), HasSubstr("no mix of the pools fits either"));
+}
+
+}  // namespace MESHWRIGHT_TEST_FILE
+}  // namespace meshwright
