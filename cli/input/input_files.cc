@@ -335,6 +335,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   if (flags.tie_probability.has_value()) {
     request.set_tie_probability_ratio(*flags.tie_probability);
   }
+  if (flags.mix_margin.has_value()) request.set_mix_margin_ratio(*flags.mix_margin);
   if (flags.history_sequence.has_value()) request.set_history_sequence(*flags.history_sequence);
   if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
   if (flags.strategy.has_value()) request.set_strategy(*flags.strategy);

@@ -66,6 +66,7 @@ struct TuneFlags {
   std::optional<int> plan_count = {};
   std::optional<double> min_fit_probability = {};
   std::optional<double> tie_probability = {};
+  std::optional<double> mix_margin = {};
   std::optional<std::int64_t> history_sequence = {};
   std::optional<double> deadline_seconds = {};
   std::optional<std::string> strategy = {};

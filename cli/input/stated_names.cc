@@ -73,6 +73,7 @@ FieldNames NamesOf(const TuneFlags& flags) {
   FieldNames names = {{.field = "plan_count", .flag = "--top"},
                       {.field = "min_fit_probability_ratio", .flag = "--min-fit-probability"},
                       {.field = "tie_probability_ratio", .flag = "--tie"},
+                      {.field = "mix_margin_ratio", .flag = "--mix-margin"},
                       {.field = "history_sequence", .flag = "--history-sequence"},
                       {.field = "deadline_seconds", .flag = "--deadline"},
                       {.field = "strategy", .flag = "--strategy"},

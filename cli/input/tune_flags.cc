@@ -109,7 +109,7 @@ void GroupQuestionFlags(CLI::App& command) {
       {"--from", "--set", "--model", "--workload", "--sequence-length", "--global-batch-size",
        "--cluster", "--chip", "--nodes", "--devices-per-node", "--nic", "--framework"});
   GroupFlags(command, "Answer",
-             {"--baseline", "--top", "--min-fit-probability", "--tie", "--pareto"});
+             {"--baseline", "--top", "--min-fit-probability", "--tie", "--pareto", "--mix-margin"});
   GroupFlags(command, "Measured runs and cost models",
              {"--history", "--history-sequence", "--cost-model", "--allow-fallback"});
   GroupFlags(command, "The whole training run", {"--tokens", "--days", "--device-hour-price"});
@@ -180,6 +180,9 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       "--tie", flags.tie_probability,
       "two plans are tied if neither is faster with at least this probability (0.7); "
       "of tied plans the surer and plainer one is recommended; 0.5: no ties");
+  command.add_option("--mix-margin", flags.mix_margin,
+                     "in a cluster of several pools, mix them only if that surely gains more than "
+                     "this share over the best pool alone (0.05)");
   command.add_flag("--pareto", flags.pareto,
                    "also find the fastest plans that leave 10, 20 and 30 % of each device's memory "
                    "free; each takes a search of its own");

@@ -14,6 +14,7 @@
 #include "cli/reports/kinds_table.h"
 #include "cli/reports/launch_lines.h"
 #include "cli/reports/learnt_lines.h"
+#include "cli/reports/mix_lines.h"
 #include "cli/reports/paint.h"
 #include "cli/reports/table.h"
 #include "cli/reports/text_width.h"
@@ -421,8 +422,8 @@ std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& 
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
   constexpr int kMaxKinds[] = {1'000, 1'000, 3, 2, 1};  // by brevity
-  text += Verdict(answer, notes) + SearchLine(answer, notes) + "\n" +
-          KindsTable(result, notes.columns, kMaxKinds[notes.brevity]);
+  text += Verdict(answer, notes) + MixLines(result, notes.columns) + SearchLine(answer, notes) +
+          "\n" + KindsTable(result, notes.columns, kMaxKinds[notes.brevity]);
   if (notes.is_verbose) text += LikeLines(result, notes.columns);
   const std::string gain = GainLine(result);
   if (!gain.empty()) text += Wrapped(gain, notes.columns);

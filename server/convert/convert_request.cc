@@ -119,6 +119,7 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   request.strategy = in.Text("strategy").value_or(defaults.strategy);
   request.evaluation_limit = in.Int("evaluation_limit");
   request.pareto = in.Bool("pareto").value_or(false);
+  request.mix_margin = in.Double("mix_margin_ratio").value_or(defaults.mix_margin);
   request.cost_model = ReadCostModelRequest(in);
   for (const MessageReader& dimension : in.Children("dimensions")) {
     request.dimensions.push_back({.name = dimension.Required("name", dimension.Text("name")),
@@ -195,7 +196,8 @@ void CheckRan(const MessageReader& in, QuestionResolver& resolver, HistoryRow& r
   }
   absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, **problem, "plan");
   if (plan.ok()) {
-    row.resolved = ResolvedJob{.problem = *problem, .plan = std::move(plan->plan)};
+    row.resolved =
+        ResolvedJob{.problem = ProblemOfPlan(*problem, plan->plan), .plan = std::move(plan->plan)};
     return;
   }
   for (FieldViolation& violation : FieldViolations(plan.status())) {
