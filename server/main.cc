@@ -142,6 +142,7 @@ sigset_t BlockEndSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);  // ends nothing, but is waited for with the others
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
@@ -176,15 +177,41 @@ void ForgetEstimates(const Engine& engine, int keep_days) {
   }
 }
 
-// Waits for the signal that ends the program. Once a day, deletes the estimates that are too old.
-int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine) {
+// Returns null if everybody may do everything.
+absl::StatusOr<std::shared_ptr<KnownCallers>> ReadCallers(const std::string& path) {
+  if (path.empty()) return nullptr;
+  ASSIGN_OR_RETURN(CallerList callers, CallerList::Load(path));
+  return std::make_shared<KnownCallers>(std::move(callers));
+}
+
+// Reads the file of callers again. A file with a mistake changes nothing.
+void Reload(const std::string& path, KnownCallers* callers) {
+  if (callers == nullptr) return;
+  auto list = CallerList::Load(path);
+  if (!list.ok()) {
+    spdlog::error("event=reload_failed reason={} what=\"{}\"", Reason(list.status()),
+                  std::string(list.status().message()));
+    return;
+  }
+  callers->Replace(*std::move(list));
+  spdlog::info("event=callers_reloaded");
+}
+
+// Waits for the signal that ends the program. Once a day, deletes the estimates that are too old;
+// at SIGHUP, reads the callers again.
+int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine,
+               KnownCallers* callers) {
   constexpr timespec kDay = {.tv_sec = 86400, .tv_nsec = 0};
   while (true) {
     if (flags.keep_estimates_days.has_value()) {
       ForgetEstimates(engine, *flags.keep_estimates_days);
     }
     const int signal = sigtimedwait(&end_signals, nullptr, &kDay);
-    if (signal > 0) return signal;
+    if (signal == SIGHUP) {
+      Reload(flags.callers, callers);
+    } else if (signal > 0) {
+      return signal;
+    }
   }
 }
 
@@ -287,19 +314,13 @@ absl::Status CheckJobsAreGuarded(const Flags& flags) {
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
 }
 
-// Returns null if everybody may do everything.
-absl::StatusOr<std::shared_ptr<const CallerList>> ReadCallers(const std::string& path) {
-  if (path.empty()) return nullptr;
-  ASSIGN_OR_RETURN(CallerList callers, CallerList::Load(path));
-  return std::make_shared<const CallerList>(std::move(callers));
-}
-
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   RETURN_IF_ERROR(CheckJobsAreGuarded(flags));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = flags.server;
-  ASSIGN_OR_RETURN(options.callers, ReadCallers(flags.callers));
+  ASSIGN_OR_RETURN(const std::shared_ptr<KnownCallers> callers, ReadCallers(flags.callers));
+  options.callers = callers;
   ASSIGN_OR_RETURN(options.tls, ReadTls(flags.tls));
   options.connection_limit = ConnectionLimit(RaiseFileLimit(), options.connection_limit);
   options.host_connection_limit =
@@ -341,7 +362,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   fflush(stdout);
   spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
                knowledge.chips.chips().size());
-  const int signal = WaitForEnd(end_signals, flags, *engine);
+  const int signal = WaitForEnd(end_signals, flags, *engine, callers.get());
   spdlog::info("event=stopping signal={}", signal);
   if (http != nullptr) http->Shutdown();
   server->Shutdown();

@@ -127,6 +127,17 @@ std::optional<KnownCaller> CallerList::OfCertificate(std::string_view name) cons
   return found->second;
 }
 
+void KnownCallers::Replace(CallerList list) {
+  auto next = std::make_shared<const CallerList>(std::move(list));
+  const std::lock_guard lock(mutex_);
+  list_ = std::move(next);
+}
+
+std::shared_ptr<const CallerList> KnownCallers::Current() const {
+  const std::lock_guard lock(mutex_);
+  return list_;
+}
+
 std::optional<std::string> TokenOf(std::string_view authorization) {
   const std::size_t space = authorization.find(' ');
   if (space == std::string_view::npos) return std::nullopt;

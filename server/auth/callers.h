@@ -1,9 +1,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -42,6 +45,19 @@ class CallerList {
  private:
   std::map<std::string, KnownCaller, std::less<>> tokens_;  // by the token's digest
   std::map<std::string, KnownCaller, std::less<>> certificates_;
+};
+
+// The list of a running server, which can be replaced. May be used from any thread.
+class KnownCallers {
+ public:
+  explicit KnownCallers(CallerList list)
+      : list_(std::make_shared<const CallerList>(std::move(list))) {}
+  void Replace(CallerList list);
+  [[nodiscard]] std::shared_ptr<const CallerList> Current() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const CallerList> list_;
 };
 
 // Returns the token of "Bearer TOKEN", or the password of HTTP's "Basic", which browsers ask their

@@ -55,7 +55,7 @@ struct ReadFace {
   const OpenPlanModel open_model = {};         // null: there are no vendors' models
   const std::optional<WriteFace> writes = {};  // absent: studies cannot be changed over HTTP
   const std::chrono::milliseconds ask_limit = std::chrono::seconds(30);  // for one question
-  const CallerList* const callers = nullptr;  // null: everybody may do everything
+  const KnownCallers* const callers = nullptr;  // null: everybody may do everything
 };
 
 // Returns what a question of the face is answered from.

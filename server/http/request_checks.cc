@@ -57,13 +57,13 @@ absl::Status CheckOrigin(const HttpRequest& request) {
 
 absl::Status AdmitReader(const ReadFace& face, const HttpRequest& request) {
   if (face.callers == nullptr) return absl::OkStatus();
-  return CheckRole(CallerOf(*face.callers, request), Role::kViewer, request.path);
+  return CheckRole(CallerOf(*face.callers->Current(), request), Role::kViewer, request.path);
 }
 
-absl::Status AdmitChange(const CallerList* callers, const HttpRequest& http,
+absl::Status AdmitChange(const KnownCallers* callers, const HttpRequest& http,
                          std::string_view method, const google::protobuf::Message& request) {
   if (callers == nullptr) return absl::OkStatus();
-  return CheckCall(CallerOf(*callers, http), method, request);
+  return CheckCall(CallerOf(*callers->Current(), http), method, request);
 }
 
 absl::Status ReadOnly(const HttpRequest& request) {

@@ -23,7 +23,7 @@ absl::Status AdmitReader(const ReadFace& face, const HttpRequest& request);
 
 // Checks that the caller may make a change: UNAUTHENTICATED, or PERMISSION_DENIED with reason
 // ROLE_TOO_LOW. `method` is the call's name in the API.
-absl::Status AdmitChange(const CallerList* callers, const HttpRequest& http,
+absl::Status AdmitChange(const KnownCallers* callers, const HttpRequest& http,
                          std::string_view method, const google::protobuf::Message& request);
 
 // Returns UNIMPLEMENTED with reason READ_ONLY.

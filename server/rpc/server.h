@@ -29,8 +29,8 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:50551";
   // Otherwise only loopback and Unix sockets, unless there are both TLS and a list of callers.
   bool allows_other_hosts = false;
-  std::optional<ServerTls> tls = {};                    // absent: connections are not encrypted
-  std::shared_ptr<const CallerList> callers = nullptr;  // null: everybody may do everything
+  std::optional<ServerTls> tls = {};                      // absent: connections are not encrypted
+  std::shared_ptr<const KnownCallers> callers = nullptr;  // null: everybody may do everything
   // Threads that answer Recommend and the like for one connection. Others have one more.
   int worker_count = 2;
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);  // pause, in streams

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -31,17 +32,26 @@ class CallersTest(Folder):
         """Starts a server that knows its callers; returns the addresses that it prints."""
         server = subprocess.Popen(
             [MESHWRIGHTD, "--db", str(self.folder / "server.db"), "--callers", self.callers, *flags],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.server = server
 
         def stop():
             server.terminate()
-            server.wait(timeout=30)
-            server.stdout.close()
+            server.communicate(timeout=30)
         self.addCleanup(stop)
         addresses = [re.fullmatch(r"listening on (\S+)\n", server.stdout.readline()).group(1)]
         if "--http" in flags:
             addresses.append(server.stdout.readline().split()[-1])
         return addresses
+
+    def reload(self, text, event):
+        """Gives the server another file, and waits until it has read it."""
+        self.write("callers", text)
+        self.server.send_signal(signal.SIGHUP)
+        for logged in self.server.stderr:
+            if event in logged:
+                return
+        self.fail("the server ended")
 
     def certificate(self, name, authority=None):
         """Makes a key and a certificate, which signs itself unless an authority does."""
@@ -70,6 +80,12 @@ class CallersTest(Folder):
         errors = self.run_cli("history", "backup", *server, *self.token("ci"), expect=8).stderr
         self.assertIn("needs admin", errors)
         self.run_cli("study", "list", *server, "--token-file", "absent", expect=3)
+        # A caller can be shut out; a file with a mistake changes nothing.
+        self.reload("nonsense\n", "event=reload_failed")
+        self.run_cli("study", "list", *server, *self.token("reader"))
+        self.reload(line("ci", "viewer"), "event=callers_reloaded")
+        self.run_cli("study", "list", *server, *self.token("reader"), expect=8)
+        self.run_cli("tune", *self.question(), *server, *self.token("ci"), expect=8)
 
     def test_the_server_s_own_user_over_a_unix_socket(self):
         address = f"unix:{self.folder}/socket"

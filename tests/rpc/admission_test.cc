@@ -25,7 +25,7 @@ ServerOptions WithCallers() {
   auto callers = CallerList::Parse(
       Line("viewer") + Line("submitter") + Line("operator") + Line("admin"), "callers");
   EXPECT_TRUE(callers.ok()) << callers.status();
-  return {.callers = std::make_shared<const CallerList>(*std::move(callers))};
+  return {.callers = std::make_shared<const KnownCallers>(*std::move(callers))};
 }
 
 class AdmissionTest : public testing::Test {

@@ -48,10 +48,10 @@ absl::Status CheckCall(const std::optional<KnownCaller>& caller, std::string_vie
   return CheckRole(caller, RoleFor(of_method, request), method);
 }
 
-absl::Status Admit(const CallerList* callers, const grpc::CallbackServerContext& call,
+absl::Status Admit(const KnownCallers* callers, const grpc::CallbackServerContext& call,
                    std::string_view method, const google::protobuf::Message& request) {
   if (callers == nullptr) return absl::OkStatus();
-  return CheckCall(CallerOf(*callers, call), method, request);
+  return CheckCall(CallerOf(*callers->Current(), call), method, request);
 }
 
 }  // namespace meshwright

@@ -18,7 +18,7 @@ namespace meshwright {
 // are by a token or by the certificate of their connection; a Unix socket admits only the server's
 // own user, who may do everything. Without a list (null), everybody may. The status is
 // UNAUTHENTICATED or PERMISSION_DENIED.
-absl::Status Admit(const CallerList* callers, const grpc::CallbackServerContext& call,
+absl::Status Admit(const KnownCallers* callers, const grpc::CallbackServerContext& call,
                    std::string_view method, const google::protobuf::Message& request);
 
 // The same for a caller who is known already.

@@ -27,7 +27,7 @@ absl::Status RunCall(std::string_view method, const google::protobuf::Message& r
 
 // A call as its handler gets it. All of it outlives the call.
 struct IncomingCall {
-  const CallerList* callers = nullptr;  // null: everybody may call
+  const KnownCallers* callers = nullptr;  // null: everybody may call
   grpc::CallbackServerContext& context;
   const char* method = "";
   const google::protobuf::Message& request;

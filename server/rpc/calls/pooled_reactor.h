@@ -23,7 +23,7 @@ class PooledReactor final : public grpc::ServerUnaryReactor {
   using Work = std::function<absl::Status(std::stop_token)>;
 
   struct Call {
-    const CallerList* callers = nullptr;  // null: everybody may call
+    const KnownCallers* callers = nullptr;  // null: everybody may call
     const char* method = "";
     const grpc::CallbackServerContext& context;
     const google::protobuf::Message& request;

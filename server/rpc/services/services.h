@@ -37,7 +37,7 @@ struct ServiceContext {
   const OpenPlanModel open_model = {};              // null if there are no vendors' models
   const std::vector<std::string> cost_models = {};  // their names
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
-  const CallerList* callers = nullptr;  // null: everybody may do everything
+  const KnownCallers* callers = nullptr;  // null: everybody may do everything
 };
 
 // Returns what the services answer questions from. `context` must outlive it.

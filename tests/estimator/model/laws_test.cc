@@ -160,7 +160,7 @@ TEST_P(LawsTest, TwiceTheNodesByDataParallelismAreNeverFaster) {
   }
 }
 
-// What a higher stage divides is kept in fewer bytes; only buffers of the transient line are new.
+// A higher stage keeps what it divides in fewer bytes; only buffers of the transient line are new.
 TEST_P(LawsTest, AHigherZeroStageKeepsLess) {
   const OwnedProblem problem = ProblemOf(GetParam());
   AnalyticModel model(problem.View());
