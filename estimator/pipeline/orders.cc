@@ -55,10 +55,33 @@ PipelineOrders MegatronOrders(const PipelineLayout& layout, int micro_batches) {
   return orders;
 }
 
+// 1F1B, whose stage i puts off its weight gradients by i micro-batches, so that all stages hold p
+// of them (ZB-H1, arXiv 2401.10241).
+PipelineOrders ZeroBubbleOrders(int stages, int micro_batches) {
+  PipelineOrders orders(static_cast<std::size_t>(stages));
+  for (int stage = 0; stage < stages; ++stage) {
+    std::vector<PipelineOperation>& order = orders[static_cast<std::size_t>(stage)];
+    order.reserve(3 * static_cast<std::size_t>(micro_batches));
+    const auto add = [&](OperationKind kind, int k) {
+      order.push_back({.kind = kind, .chunk = stage, .micro_batch = k});
+    };
+    int forwards = 0;
+    int gradients = 0;
+    for (int backwards = 0; backwards < micro_batches; ++backwards) {
+      const int ahead = std::min(micro_batches, backwards + stages - stage);
+      while (forwards < ahead) add(OperationKind::kForward, forwards++);
+      add(OperationKind::kBackward, backwards);
+      if (backwards - gradients >= stage) add(OperationKind::kWeightGradient, gradients++);
+    }
+    while (gradients < micro_batches) add(OperationKind::kWeightGradient, gradients++);
+  }
+  return orders;
+}
+
 }  // namespace
 
 Proportions ProportionsOf(const PipelineProgram& program) {
-  if (HasFixedOrder(program.schedule)) return {};
+  if (HasFixedOrder(program.schedule) || program.schedule == Schedule::kZbH1) return {};
   StageWork sum;
   for (const StageWork& stage : program.stages) {
     sum.forward += stage.forward;
@@ -80,6 +103,9 @@ PipelineOrders OrdersOf(const PipelineProgram& program, const Proportions& propo
     return MegatronOrders(
         LayoutOf(program.schedule, static_cast<int>(program.stages.size()), program.virtual_stages),
         program.micro_batches);
+  }
+  if (program.schedule == Schedule::kZbH1) {
+    return ZeroBubbleOrders(static_cast<int>(program.stages.size()), program.micro_batches);
   }
   const StageWork mean = {.forward = Seconds(proportions.forward),
                           .backward = Seconds(proportions.backward + proportions.weight_gradient),

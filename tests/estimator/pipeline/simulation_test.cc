@@ -54,9 +54,15 @@ constexpr Case kCases[] = {
     {"Interleaved4", Schedule::kInterleaved1f1b, 8, 16, 4, 48 + 21.0 / 4},
     // 3 m + (p - 1)(f + b - 2 w), arXiv 2401.10241, table 1
     {"ZeroBubbleH1", Schedule::kZbH1, 8, 8, 1, 31},
+    {"ZeroBubbleH1Many", Schedule::kZbH1, 8, 128, 1, 384 + 7},
+    // The last of four stages has done its second and last backward pass after 7. Three more stages
+    // and the first one's weight gradient follow.
+    {"ZeroBubbleH1Few", Schedule::kZbH1, 4, 2, 1, 11},
     // The turn takes no message and the second half fills the ramp: (p - 1) f / 2 is left,
     // arXiv 2405.15362
     {"ZeroBubbleV", Schedule::kZbV, 8, 64, 1, 192 + 3.5},
+    {"ZeroBubbleVFew", Schedule::kZbV, 8, 8, 1, 24 + 3.5},
+    {"ZeroBubbleVMany", Schedule::kZbV, 16, 512, 1, 1536 + 7.5},
     // 3 m + (p / 2 - 1)(f + 2 b - 3 w), arXiv 2412.19437, table 2
     {"DualPipe", Schedule::kDualpipe, 8, 64, 1, 192 + 3 * 2},
     // p f + (2 p - 2) b with p micro-batches, arXiv 2107.06925, section 3.4
@@ -136,7 +142,7 @@ TEST(LeastPipelineTime, HoldsForAnyHops) {
 }
 
 // A further round of micro-batches takes little more than the work of a device, for any proportions
-// of the passes; the list schedule of ZB-V loses a twentieth here.
+// of the passes.
 TEST(Simulation, BubblesDoNotGrow) {
   const StageWork work = {
       .forward = Seconds(1), .backward = Seconds(2.2), .weight_gradient = Seconds(0.9)};
@@ -154,6 +160,22 @@ TEST(Simulation, BubblesDoNotGrow) {
     const double bubble = time(64) - 64 * 3.2;
     EXPECT_LT(time(256) - 256 * 3.2, bubble + 0.06 * 192 * 3.2) << Word(schedule);
     EXPECT_LT(bubble, 8 * 3.2) << Word(schedule);
+  }
+}
+
+// The bubbles of ZB-H1 and ZB-V are those of the papers for any number of micro-batches: f + b - 2
+// w for each further stage of ZB-H1 (7 x (1 + 2.2 - 1.8) = 9.8), and below f of ZB-V.
+TEST(Simulation, ZeroBubblesDoNotDependOnTheMicroBatches) {
+  const StageWork work = {
+      .forward = Seconds(1), .backward = Seconds(2.2), .weight_gradient = Seconds(0.9)};
+  const std::vector<StageWork> stages(8, work);
+  for (const int m : {8, 16, 64, 256, 1000}) {
+    const auto bubble = [&](Schedule schedule) {
+      const PipelineProgram program = {.schedule = schedule, .micro_batches = m, .stages = stages};
+      return PipelineSimulator().Simulate(program).count() - m * 3.2;
+    };
+    EXPECT_NEAR(bubble(Schedule::kZbH1), 9.8, 1e-6) << m;
+    EXPECT_LT(bubble(Schedule::kZbV), 7) << m;
   }
 }
 
