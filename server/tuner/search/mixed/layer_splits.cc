@@ -13,13 +13,28 @@ LayerSplits::LayerSplits(const MixedPipeline& pipeline, Seconds useful) : pipeli
   const int p = pipeline.stages();
   const int layers = pipeline.layers();
   most_ = useful / pipeline.time_ratio() - pipeline.fixed();
+  std::vector<int> most;  // layers of each stage
+  std::int64_t after = 0;  // most layers of the stages from one on
+  for (int stage = 0; stage < p; ++stage) {
+    most.push_back(pipeline.MostLayers(stage, most_ / pipeline.micro_batches()));
+    if (most.back() < 1) return;
+    after += most.back();
+  }
+  if (after < layers) return;
   rests_.resize(static_cast<std::size_t>(p + 1) * static_cast<std::size_t>(layers + 1));
   rests_.back().is_possible = true;
+  std::int64_t before = after;  // most layers of the stages before one
+  after = 0;
   for (int stage = p; stage-- > 0;) {
-    for (int first = stage; first <= layers - (p - stage); ++first) {
+    after += most[static_cast<std::size_t>(stage)];
+    before -= most[static_cast<std::size_t>(stage)];
+    const auto begin = static_cast<int>(std::max<std::int64_t>(stage, layers - after));
+    const auto end =
+        static_cast<int>(std::min<std::int64_t>(layers - (p - stage), stage == 0 ? 0 : before));
+    for (int first = begin; first <= end; ++first) {
       rests_[static_cast<std::size_t>(stage) * static_cast<std::size_t>(layers + 1) +
-             static_cast<std::size_t>(first)] = FindRest(stage, first);
-      if (stage == 0) break;
+             static_cast<std::size_t>(first)] =
+          FindRest(stage, first, most[static_cast<std::size_t>(stage)]);
     }
   }
 }
@@ -47,17 +62,18 @@ Seconds LayerSplits::StepOf(Seconds bound, Seconds tail) const {
 }
 
 // More layers take longer and need more memory, so the first number that is too large is the last.
-LayerSplits::Rest LayerSplits::FindRest(int stage, int first_layer) const {
+LayerSplits::Rest LayerSplits::FindRest(int stage, int first_layer, int most_layers) const {
   Rest least;
   const Seconds hop = pipeline_.HopBehind(stage);
-  const int most = MostLayers(stage, first_layer);
+  const int left = MostLayers(stage, first_layer);
   const bool is_last = stage + 1 == pipeline_.stages();
-  for (int layers = is_last ? most : 1; layers <= most; ++layers) {
+  const int most = std::min(left, most_layers);
+  for (int layers = is_last ? left : 1; layers <= most; ++layers) {
+    const Rest& next = RestFrom(stage + 1, first_layer + layers);
+    if (!next.is_possible) continue;
     const StagePrice price = pipeline_.PriceOf(stage, first_layer, layers);
     const Seconds work = price.forward + price.backward;
     if (!price.fits || pipeline_.micro_batches() * work > most_) break;
-    const Rest& next = RestFrom(stage + 1, first_layer + layers);
-    if (!next.is_possible) continue;
     const Seconds own = Around(stage, price, Seconds(0), hop + next.sum);
     const Rest rest = {.sum = work + hop + next.sum,
                        .bound = std::max(own, work + hop + next.bound),
@@ -75,6 +91,7 @@ LayerSplits::Rest LayerSplits::FindRest(int stage, int first_layer) const {
 }
 
 std::optional<Seconds> LayerSplits::Least() const {
+  if (rests_.empty()) return std::nullopt;
   const Rest& all = RestFrom(0, 0);
   if (!all.is_possible) return std::nullopt;
   return StepOf(all.bound, all.tail);
@@ -86,11 +103,11 @@ std::vector<LayerSplits::Child> LayerSplits::ChildrenOf(const Node& node, Second
   const int most = MostLayers(node.stage, node.first_layer);
   const bool is_last = node.stage + 1 == pipeline_.stages();
   for (int layers = is_last ? most : 1; layers <= most; ++layers) {
+    const Rest& next = RestFrom(node.stage + 1, node.first_layer + layers);
+    if (!next.is_possible) continue;
     const StagePrice price = pipeline_.PriceOf(node.stage, node.first_layer, layers);
     const Seconds work = price.forward + price.backward;
     if (!price.fits || pipeline_.micro_batches() * work > most_) break;
-    const Rest& next = RestFrom(node.stage + 1, node.first_layer + layers);
-    if (!next.is_possible) continue;
     Child child;
     child.own = {.layers = layers, .recomputed = price.recomputed};
     child.node.stage = node.stage + 1;
@@ -153,7 +170,7 @@ void LayerSplits::Descend(const Node& node, std::vector<StageLayers>& split,
 }
 
 void LayerSplits::Search(SplitSearch& search) const {
-  if (!RestFrom(0, 0).is_possible) return;
+  if (!Least().has_value()) return;
   std::vector<StageLayers> split;
   Descend({}, split, search);
 }

@@ -62,7 +62,7 @@ class LayerSplits {
   };
 
   [[nodiscard]] const Rest& RestFrom(int stage, int first_layer) const;
-  [[nodiscard]] Rest FindRest(int stage, int first_layer) const;
+  [[nodiscard]] Rest FindRest(int stage, int first_layer, int most_layers) const;
   [[nodiscard]] int MostLayers(int stage, int first_layer) const;
   [[nodiscard]] Seconds Around(int stage, const StagePrice& price, Seconds before,
                                Seconds behind) const;
@@ -73,7 +73,7 @@ class LayerSplits {
 
   const MixedPipeline& pipeline_;
   Seconds most_;  // for the work of one stage
-  std::vector<Rest> rests_;
+  std::vector<Rest> rests_;  // empty: no split is useful
 };
 
 }  // namespace meshwright

@@ -11,6 +11,11 @@
 #include "search_space/spec/workload.h"
 
 namespace meshwright {
+namespace {
+
+constexpr double kSlack = 1e-9;  // for sums that round
+
+}  // namespace
 
 MixedPipeline::MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> prices,
                              const Problem& problem, AnalyticModel& model)
@@ -23,21 +28,46 @@ MixedPipeline::MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> 
                        static_cast<int>(i));
   }
   // Neither messages nor what was learnt of a plan depend on the split of its layers.
-  const ParallelPlan plan = EvenPlanOf(shape, problem);
-  time_ratio_ = model.TimeRatio(plan);
-  TakeMessages(plan, model);
+  const bool has_learnt = !model.calibration().time.points.empty();
+  time_ratio_ = has_learnt ? model.TimeRatio(EvenPlanOf(shape, problem))
+                           : model.calibration().time_ratio;
+  TakeMessages(shape, problem, model);
 }
 
-void MixedPipeline::TakeMessages(const ParallelPlan& plan, AnalyticModel& model) {
-  const EstimatorProblem& problem = model.problem();
+// Finds the messages from a plan that has at most two stages of each stretch.
+void MixedPipeline::TakeMessages(const MixedShape& shape, const Problem& problem,
+                                 AnalyticModel& model) {
+  std::vector<StagePlan> stages;
+  for (const PoolDegrees& degrees : shape.stretches) {
+    StagePlan& stage = stages.emplace_back(StageOf(degrees, shape.shared, problem));
+    stage.layer_count = 1;
+    if (degrees.stages > 1) stages.push_back(StagePlan(stage));
+  }
+  ParallelPlan plan = FlatPlanOf(shape.shared, static_cast<int>(stages.size()), problem);
+  plan.stages = std::move(stages);
   const StageRuns runs = model.StagesOf(plan);
-  const PipelineMessages messages = MessagesOf(runs, problem);
-  const auto p = static_cast<std::size_t>(stages());
+  const PipelineMessages messages = MessagesOf(runs, model.problem());
   const Hop each = {.forward = messages.each, .backward = messages.each};
-  std::vector<Hop> behind = messages.hops;
-  if (behind.empty()) behind.assign(p - 1, each);
-  const bool overlaps =
-      problem.workload.overlap.pipeline_p2p && !problem.profile.overlaps_only_interleaved_sends;
+  std::vector<Hop> behind;  // each stage but the last
+  std::size_t next = 0;
+  const auto hop = [&] { return messages.hops.empty() ? each : messages.hops[next]; };
+  for (const PoolDegrees& degrees : shape.stretches) {
+    if (degrees.stages > 1) {
+      behind.insert(behind.end(), static_cast<std::size_t>(degrees.stages - 1), hop());
+      ++next;
+    }
+    if (&degrees != &shape.stretches.back()) behind.push_back(hop());
+    ++next;
+  }
+  PlaceMessages(behind, model.problem());
+  tied_ = TiedGradientsTime(runs, model.memory().state_bytes().reduced_gradient, model.problem());
+}
+
+void MixedPipeline::PlaceMessages(const std::vector<Hop>& behind,
+                                  const EstimatorProblem& problem) {
+  const auto p = static_cast<std::size_t>(stages());
+  const bool overlaps = problem.workload.overlap.pipeline_p2p &&
+                        !problem.profile.overlaps_only_interleaved_sends;
   hops_.assign(p, Seconds(0));
   occupying_.assign(p, Hop());
   for (std::size_t i = 0; i < p; ++i) {
@@ -49,7 +79,13 @@ void MixedPipeline::TakeMessages(const ParallelPlan& plan, AnalyticModel& model)
       occupying_[i] = Sum(before) > Sum(after) ? before : after;
     }
   }
-  tied_ = TiedGradientsTime(runs, model.memory().state_bytes().reduced_gradient, problem);
+}
+
+int MixedPipeline::MostLayers(int stage, Seconds work) const {
+  const auto i = static_cast<std::size_t>(stage);
+  const Seconds layer = prices_[static_cast<std::size_t>(stretch_of_[i])]->LeastLayer();
+  const double most = (work - Sum(occupying_[i])) / layer * (1 + kSlack);
+  return most < layers_ ? static_cast<int>(std::max(0.0, most)) : layers_;
 }
 
 StagePrice MixedPipeline::PriceOf(int stage, int first_layer, int layers) const {

@@ -4,6 +4,7 @@
 
 #include "estimator/model/analytic_model.h"
 #include "estimator/pipeline/program.h"
+#include "estimator/problem/estimator_problem.h"
 #include "search_space/base/units.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/search/mixed/mixed_shape.h"
@@ -21,6 +22,8 @@ class MixedPipeline {
 
   // Returns the price of a stage, with the messages that occupy it.
   [[nodiscard]] StagePrice PriceOf(int stage, int first_layer, int layers) const;
+  // Returns an upper bound of the layers of a stage that takes at most `work` for a micro-batch.
+  [[nodiscard]] int MostLayers(int stage, Seconds work) const;
   // Returns both messages that lie behind a stage and beside computation.
   [[nodiscard]] Seconds HopBehind(int stage) const;
 
@@ -32,7 +35,9 @@ class MixedPipeline {
   [[nodiscard]] Seconds fixed() const { return fixed_; }
 
  private:
-  void TakeMessages(const ParallelPlan& plan, AnalyticModel& model);
+  void TakeMessages(const MixedShape& shape, const Problem& problem, AnalyticModel& model);
+  // Takes the messages behind each stage but the last.
+  void PlaceMessages(const std::vector<Hop>& behind, const EstimatorProblem& problem);
 
   int layers_;
   int micro_batches_;

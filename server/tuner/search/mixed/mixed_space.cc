@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
@@ -91,17 +92,28 @@ bool MixedSpace::TakesRest() const {
          Takes(Dimension::kOptimizerOffload, 0) && Takes(Dimension::kActivationOffload, 0);
 }
 
+// Returns true if no rule about this dimension refuses the stages.
+bool MixedSpace::AllowsStages(const std::vector<StagePlan>& stages, Dimension decided_by) const {
+  const ParallelPlan plan = {.sequence_parallel = true, .pipeline_parallel = 2, .stages = stages};
+  const EstimatorProblem problem = ToEstimatorProblem(problem_);
+  return std::ranges::none_of(problem_.legality, [&](const LegalityRule* rule) {
+    return rule->is_for_stages && rule->decided_by == decided_by &&
+           rule->is_broken(problem, plan);
+  });
+}
+
 // Returns true if stages may recompute different numbers of layers.
 bool MixedSpace::RecomputesByStage() const {
   const StagePlan plain = {.pool = problem_.cluster.pools.front().name};
   StagePlan full = plain;
   full.recompute = RecomputeOf(MixRecompute::kLeastFull, 1);
-  const ParallelPlan plan = {.pipeline_parallel = 2, .stages = {plain, full}};
-  const EstimatorProblem problem = ToEstimatorProblem(problem_);
-  return std::ranges::none_of(problem_.legality, [&](const LegalityRule* rule) {
-    return rule->is_for_stages && rule->decided_by == Dimension::kRecompute &&
-           rule->is_broken(problem, plan);
-  });
+  return AllowsStages({plain, full}, Dimension::kRecompute);
+}
+
+bool MixedSpace::NeedsEqualDegrees() const {
+  const std::string& pool = problem_.cluster.pools.front().name;
+  return !AllowsStages({{.pool = pool, .tensor_parallel = 2}, {.pool = pool, .tensor_parallel = 4}},
+                       Dimension::kTensorParallel);
 }
 
 std::vector<MixRecompute> MixedSpace::Recomputes() const {

@@ -25,6 +25,9 @@ class MixedSpace {
   // Returns the sets of two pools or more, as indices in ascending order.
   [[nodiscard]] std::vector<std::vector<int>> Sets() const;
 
+  // Returns true if the framework needs equal degrees on all stages.
+  [[nodiscard]] bool NeedsEqualDegrees() const;
+
   // Returns true if the checker of plans and the framework's rules allow the shape.
   [[nodiscard]] bool Allows(const MixedShape& shape) const;
   // Returns the number of ways to share out the layers over so many stages, at most kManyPlans.
@@ -35,6 +38,7 @@ class MixedSpace {
   [[nodiscard]] bool TakesRest() const;
   [[nodiscard]] std::vector<MixRecompute> Recomputes() const;
   [[nodiscard]] bool RecomputesByStage() const;
+  [[nodiscard]] bool AllowsStages(const std::vector<StagePlan>& stages, Dimension decided_by) const;
   [[nodiscard]] bool MayBeMixed(const PoolDegrees& degrees, const SharedDegrees& shared) const;
   void AddShared(const SharedDegrees& shared);
 

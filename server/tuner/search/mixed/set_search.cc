@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <limits>
 #include <map>
 #include <queue>
 
+#include "absl/container/inlined_vector.h"
 #include "estimator/learning/calibration.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/workload.h"
@@ -18,6 +20,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::size_t kMaxPools = 8;
+constexpr double kMuchBetter = 0.99;
 constexpr int kStopEvery = 16;  // shapes between two looks at the clock
 
 using Option = SharedPrices::Option;
@@ -39,30 +42,66 @@ struct Opened {
   }
 };
 
+// The sizes of a job that its pipeline depends on.
+struct JobSize {
+  int layers = 1;
+  int micro_batches = 1;
+};
+
 // The stretches of a shape, as far as its least time depends on them.
 struct Flow {
   double rate = 0;  // of all stretches together
-  Seconds least_layer = Seconds(std::numeric_limits<double>::infinity());
   int stages = 0;
 
   void Add(const Option& option) {
     rate += option.rate;
-    least_layer = std::min(least_layer, option.prices->LeastLayer());
     stages += option.degrees.stages;
   }
 };
 
-// Returns a lower bound of the pipeline, whatever the order of its stretches and the split of the
-// layers: the slowest stage takes at least as long as if layers could be divided, and the other
-// stages run before its first or after its last micro-batch, but for its own warm-up, which takes
-// at most half of its time a micro-batch.
-Seconds LeastPipeline(const Flow& flow, int layers, int micro_batches) {
-  const double m = micro_batches;
-  const Seconds slowest(layers / flow.rate);
-  const Seconds sum = layers * flow.least_layer;
-  const double c = m - 1 - (flow.stages - 1) / 2.0;
-  if (c >= 0) return std::max(m * slowest, c * slowest + sum);
-  return m * std::max(slowest, sum / (m - c));
+// Returns the least sum of all stages' work: the layers are on the stretches that are fastest for a
+// single layer, as many as their stages can take in `most` each. Returns nullopt if they cannot
+// take all.
+std::optional<Seconds> LeastSum(const Listed& shape, std::size_t count, int layers, Seconds most) {
+  absl::InlinedVector<const Option*, kMaxPools> fastest(
+      shape.stretches.begin(), shape.stretches.begin() + static_cast<std::ptrdiff_t>(count));
+  std::ranges::sort(fastest, {}, [](const Option* option) { return option->prices->LeastLayer(); });
+  double left = layers * (1 - kEqualShare);
+  Seconds sum(0);
+  for (const Option* const option : fastest) {
+    const Seconds layer = option->prices->LeastLayer();
+    const double taken = std::min(left, option->degrees.stages * (most / layer));
+    sum += taken * layer;
+    left -= taken;
+  }
+  if (left > kEqualShare) return std::nullopt;
+  return sum;
+}
+
+// Returns a lower bound of the pipeline and its tail, whatever the order of its stretches and the
+// split of the layers, if it takes less than `useful`; nullopt if it does not. Some stage takes as
+// long as if layers could be divided, or longer. The other stages run before its first or after its
+// last micro-batch, but for its own warm-up, in which it has a forward pass for each stage behind
+// it (Least1f1bTime).
+std::optional<Seconds> LeastOf(const Flow& flow, const Listed& shape, std::size_t count,
+                               const JobSize& job, Seconds useful) {
+  const double m = job.micro_batches;
+  const std::optional<Seconds> sum = LeastSum(shape, count, job.layers, useful / m);
+  if (!sum.has_value()) return std::nullopt;
+  const double warm_up = std::min(flow.stages, job.micro_batches) - 1;
+  const Seconds slowest(job.layers / flow.rate);
+  Seconds least(std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < count; ++i) {
+    StagePrices& prices = *shape.stretches[i]->prices;
+    // If the slowest stage is one of this stretch, it has a whole number of layers.
+    const double divided = slowest / prices.LeastLayer();
+    const int layers = std::max(1, static_cast<int>(std::ceil(divided * (1 - kEqualShare))));
+    const Seconds work = std::max(slowest, layers * prices.LeastLayer());
+    const double own = m - 1 - warm_up * prices.MostForward();
+    const Seconds pipeline = std::max(m * work, own * work + *sum);
+    least = std::min(least, pipeline + prices.LeastTail(layers));
+  }
+  return least;
 }
 
 bool AreEqual(const PoolDegrees& a, const PoolDegrees& b) {
@@ -155,12 +194,29 @@ class SetSearcher {
                              : kManyPlans;
   }
 
-  // Returns a lower bound of the step times of shapes with this flow.
-  [[nodiscard]] Seconds LeastStep(const Flow& flow, std::size_t shared) const {
+  [[nodiscard]] JobSize JobOf(std::size_t shared) const {
     const Problem& problem = context_.problem;
-    const int m = problem.workload.global_batch_size / context_.space.shared()[shared].sequences;
+    return {.layers = problem.model.layer_count,
+            .micro_batches = problem.workload.global_batch_size /
+                             context_.space.shared()[shared].sequences};
+  }
+
+  // Returns a lower bound of the step times of plans whose pipeline and tail take at least `time`.
+  [[nodiscard]] Seconds StepOf(Seconds time) const {
     return (1 - kEqualShare) * LeastTimeRatio(context_.model.calibration()) *
-           (LeastPipeline(flow, problem.model.layer_count, m) + problem.profile.fixed_per_step);
+           (time + context_.problem.profile.fixed_per_step);
+  }
+
+  // Returns the pipeline and tail of plans that take as long as is useful.
+  [[nodiscard]] Seconds UsefulTime() const {
+    return Useful() / ((1 - kEqualShare) * LeastTimeRatio(context_.model.calibration())) -
+           context_.problem.profile.fixed_per_step;
+  }
+
+  // Returns the same of shapes whose stages pass so many layers a second.
+  [[nodiscard]] Seconds LeastStep(double rate, std::size_t shared) const {
+    const JobSize job = JobOf(shared);
+    return StepOf(Seconds(static_cast<double>(job.micro_batches) * job.layers / rate));
   }
 
   // Returns the sum of the best rates of the pools from `depth` on.
@@ -179,21 +235,21 @@ class SetSearcher {
   void List(const std::vector<int>& order, std::size_t depth, const Flow& flow, Listed& shape) {
     const int layers = context_.problem.model.layer_count;
     if (listed_.size() >= limits_.shapes) {
-      const double all = flow.rate + FastestRate(order, depth, shape.shared);
-      LeaveOut(LeastStep({.rate = all, .least_layer = Seconds(0)}, shape.shared));
+      LeaveOut(LeastStep(flow.rate + FastestRate(order, depth, shape.shared), shape.shared));
       return;
     }
     if (depth == order.size()) {
-      Listed added = shape;
-      added.least = LeastStep(flow, shape.shared);
-      if (added.least < Useful()) listed_.push_back(added);
+      const std::optional<Seconds> time =
+          LeastOf(flow, shape, order.size(), JobOf(shape.shared), UsefulTime());
+      if (!time.has_value() || StepOf(*time) >= Useful()) return;
+      listed_.push_back(shape);
+      listed_.back().least = StepOf(*time);
       return;
     }
     const double rest = FastestRate(order, depth + 1, shape.shared);
     for (const Option& option : context_.prices.OptionsOf(order[depth], shape.shared)) {
       // The slowest stage alone bounds all that are no faster.
-      const Flow fastest = {.rate = flow.rate + option.rate + rest, .least_layer = Seconds(0)};
-      if (LeastStep(fastest, shape.shared) >= Useful()) return;
+      if (LeastStep(flow.rate + option.rate + rest, shape.shared) >= Useful()) return;
       const bool is_unequal = degrees_ == MixDegrees::kEqual && depth > 0 &&
                               !AreEqual(shape.stretches[0]->degrees, option.degrees);
       if (is_unequal || flow.stages + option.degrees.stages > layers) continue;
@@ -224,14 +280,21 @@ class SetSearcher {
   void Open(std::size_t index) {
     const Listed& listed = listed_[index];
     const MixedShape shape = ShapeOf(listed);
-    if (!context_.space.Allows(shape)) {
-      found_.illegal_count =
-          std::min(kManyPlans, found_.illegal_count + context_.space.SplitCount(StageCount(shape)));
-      return;
-    }
     const MixedPipeline pipeline = PipelineOf(listed, shape);
     const std::optional<Seconds> least = LayerSplits(pipeline, Useful()).Least();
-    if (least.has_value() && *least < Useful()) opened_.push({.least = *least, .listed = index});
+    if (!least.has_value() || *least >= Useful()) return;
+    if (context_.space.Allows(shape)) {
+      const Opened opened = {.least = *least, .listed = index};
+      // A much better plan at once bounds the splits of all shapes that are opened after it.
+      if (*least < kMuchBetter * Useful()) {
+        SearchSplits(opened);
+      } else {
+        opened_.push(opened);
+      }
+      return;
+    }
+    found_.illegal_count = std::min(
+        kManyPlans, found_.illegal_count + context_.space.SplitCount(StageCount(shape)));
   }
 
   void SearchSplits(const Opened& opened) {

@@ -45,6 +45,7 @@ StagePrices::StagePrices(const SharedDegrees& shared, const PoolDegrees& degrees
   sums_ = &units.TimesOf(devices_).sums;
   tails_ = std::make_unique<TailModel>(devices_, model.memory().state_bytes(), model.problem());
   least_layer_ = FindLeastLayer();
+  most_forward_ = FindMostForward();
 }
 
 // Times of layers that follow one another do not add up if they differ in what the host adds, but
@@ -56,6 +57,31 @@ Seconds StagePrices::FindLeastLayer() const {
     least = std::min(least, WallOf(kind, recompute_, !has_kinds_));
   }
   return least;
+}
+
+// A stage has at least one layer, beside which the embedding may be. The share of a sum is never
+// above the largest share of its parts.
+double StagePrices::FindMostForward() const {
+  double most = 0;
+  const auto take = [&](Seconds forward, Seconds backward) {
+    if (forward + backward > Seconds(0)) most = std::max(most, forward / (forward + backward));
+  };
+  const LayerPasses<PassSums>& embedding = sums_->embedding;
+  for (const LayerPasses<PassSums>& kind : sums_->kinds) {
+    take(kind.forward.device, kind.backward.device);
+    take(kind.forward.device + embedding.forward.device,
+         kind.backward.device + embedding.backward.device);
+  }
+  take(sums_->head.forward.device, sums_->head.backward.device);
+  take(sums_->mtp.forward.device, sums_->mtp.backward.device);
+  return most;
+}
+
+Seconds StagePrices::LeastTail(int layers) {
+  if (has_kinds_) return Seconds(0);
+  const auto [entry, is_new] = tails_of_layers_.try_emplace(layers);
+  if (is_new) entry->second = PriceOf(StageWith({}, layers, 0), 0).tail;
+  return entry->second;
 }
 
 Stage StagePrices::StageWith(const PricedPlace& place, int layers, int recomputed) const {

@@ -49,6 +49,11 @@ class StagePrices {
 
   // Returns a lower bound of the time of one layer in both passes.
   [[nodiscard]] Seconds LeastLayer() const { return least_layer_; }
+  // Returns the largest share that the forward pass has in the time of a stage, without messages.
+  [[nodiscard]] double MostForward() const { return most_forward_; }
+  // Returns a lower bound of the tail of a stage that has so many layers or more; 0 if it depends
+  // on which layers these are.
+  Seconds LeastTail(int layers);
 
  private:
   // The price of a stage in all places with the same layers that have no need to recompute more.
@@ -65,6 +70,7 @@ class StagePrices {
   const Plain& PlainOf(const PricedPlace& place, int layers);
   StagePrice WithLeastRecompute(const PricedPlace& place, int layers);
   [[nodiscard]] Seconds FindLeastLayer() const;
+  [[nodiscard]] double FindMostForward() const;
 
   AnalyticModel& model_;
   MixRecompute recompute_;
@@ -75,8 +81,10 @@ class StagePrices {
   std::unique_ptr<TailModel> tails_;
   const UnitSums* sums_;
   Seconds least_layer_ = Seconds(0);
+  double most_forward_ = 1;
   // The tables are only looked up, never walked.
   absl::flat_hash_map<std::uint64_t, Plain> plain_;
+  absl::flat_hash_map<int, Seconds> tails_of_layers_;
   absl::flat_hash_map<std::pair<std::uint64_t, int>, StagePrice> recomputing_;
 };
 
