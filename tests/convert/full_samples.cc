@@ -162,7 +162,8 @@ ParallelPlan FullPlan() {
                       .recompute = recompute}},
           .rank_order = RankOrder::kTpCpEpPpDp,
           .activation_offload_ratio = 0.75,
-          .whole_weights_ratio = 0.5};
+          .whole_weights_ratio = 0.5,
+          .pools = {"a"}};
 }
 
 std::vector<std::string> UnsetFields(const Message& message) {

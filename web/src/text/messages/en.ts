@@ -329,6 +329,7 @@ export const en = {
   'field.rank_order': 'Order of ranks',
   'field.activation_offload_ratio': 'Activation offload',
   'field.whole_weights_ratio': 'Whole weights',
+  'field.pools': 'Pools',
 } as const satisfies Record<string, Message>;
 
 export type MessageKey = keyof typeof en;

@@ -299,4 +299,5 @@ export const zhCN: Record<MessageKey, Message> = {
   'field.rank_order': '进程排列顺序',
   'field.activation_offload_ratio': '激活卸载',
   'field.whole_weights_ratio': '保留完整权重的比例',
+  'field.pools': '资源池',
 };
