@@ -38,6 +38,7 @@ WORDS = {
     "IntraNodeLink.kind": "LinkKind", "InterNodeLink.kind": "LinkKind", "Topology.kind": "ClusterTopology",
     "Plan.context_parallel_kind": "ContextParallelKind", "Plan.schedule": "Schedule", "Plan.rank_order": "RankOrder",
     "RecomputePlan.granularity": "RecomputeGranularity", "RecomputePlan.modules": None, "StagePlan.pool": None,
+    "Plan.pools": None,
 }
 
 # The pages of inputs: file, title, first message, what comes before the tables.
