@@ -16,6 +16,7 @@
 #include "server/convert/read_wire.h"
 #include "server/convert/wire_time.h"
 #include "server/engine/study_codec.h"
+#include "server/tuner/question/heterogeneous.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/kubernetes_options.h"

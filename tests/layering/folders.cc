@@ -177,10 +177,12 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "absl/strings/cord.h", .folders = "*", .sources_only = true, .is_quoted = true},
     // A search looks up costs hundreds of thousands of times; std::unordered_map took a fifth of
     // its time.
-    {.prefix = "absl/container/flat_hash_map.h", .folders = "estimator/", .is_quoted = true},
+    {.prefix = "absl/container/flat_hash_map.h",
+     .folders = "estimator/ server/tuner/search/mixed",
+     .is_quoted = true},
     // The stages of a plan are made a million times a second.
     {.prefix = "absl/container/inlined_vector.h",
-     .folders = "estimator/layer estimator/model estimator/pipeline",
+     .folders = "estimator/layer estimator/model estimator/pipeline server/tuner/search/mixed",
      .is_quoted = true},
     // Times of RFC 3339 are read by it.
     {.prefix = "absl/strings/string_view.h",

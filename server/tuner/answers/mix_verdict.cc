@@ -9,7 +9,11 @@
 
 #include "estimator/model/stage_runs.h"
 #include "estimator/model/time_model.h"
+#include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {

@@ -6,6 +6,8 @@
 
 #include "estimator/learning/uncertainty.h"
 #include "estimator/model/analytic_model.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "server/tuner/question/heterogeneous.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"

@@ -13,7 +13,7 @@ LayerSplits::LayerSplits(const MixedPipeline& pipeline, Seconds useful) : pipeli
   const int p = pipeline.stages();
   const int layers = pipeline.layers();
   most_ = useful / pipeline.time_ratio() - pipeline.fixed();
-  std::vector<int> most;  // layers of each stage
+  std::vector<int> most;   // layers of each stage
   std::int64_t after = 0;  // most layers of the stages from one on
   for (int stage = 0; stage < p; ++stage) {
     most.push_back(pipeline.MostLayers(stage, most_ / pipeline.micro_batches()));

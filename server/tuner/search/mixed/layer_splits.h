@@ -72,7 +72,7 @@ class LayerSplits {
   void Descend(const Node& node, std::vector<StageLayers>& split, SplitSearch& search) const;
 
   const MixedPipeline& pipeline_;
-  Seconds most_;  // for the work of one stage
+  Seconds most_;             // for the work of one stage
   std::vector<Rest> rests_;  // empty: no split is useful
 };
 

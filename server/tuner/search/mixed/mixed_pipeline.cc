@@ -7,7 +7,9 @@
 #include "estimator/model/memory_model.h"
 #include "estimator/model/pipeline_messages.h"
 #include "estimator/model/stage_runs.h"
+#include "estimator/problem/estimator_problem.h"
 #include "search_space/spec/framework_profile.h"
+#include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 
 namespace meshwright {
@@ -29,8 +31,8 @@ MixedPipeline::MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> 
   }
   // Neither messages nor what was learnt of a plan depend on the split of its layers.
   const bool has_learnt = !model.calibration().time.points.empty();
-  time_ratio_ = has_learnt ? model.TimeRatio(EvenPlanOf(shape, problem))
-                           : model.calibration().time_ratio;
+  time_ratio_ =
+      has_learnt ? model.TimeRatio(EvenPlanOf(shape, problem)) : model.calibration().time_ratio;
   TakeMessages(shape, problem, model);
 }
 
@@ -63,11 +65,10 @@ void MixedPipeline::TakeMessages(const MixedShape& shape, const Problem& problem
   tied_ = TiedGradientsTime(runs, model.memory().state_bytes().reduced_gradient, model.problem());
 }
 
-void MixedPipeline::PlaceMessages(const std::vector<Hop>& behind,
-                                  const EstimatorProblem& problem) {
+void MixedPipeline::PlaceMessages(const std::vector<Hop>& behind, const EstimatorProblem& problem) {
   const auto p = static_cast<std::size_t>(stages());
-  const bool overlaps = problem.workload.overlap.pipeline_p2p &&
-                        !problem.profile.overlaps_only_interleaved_sends;
+  const bool overlaps =
+      problem.workload.overlap.pipeline_p2p && !problem.profile.overlaps_only_interleaved_sends;
   hops_.assign(p, Seconds(0));
   occupying_.assign(p, Hop());
   for (std::size_t i = 0; i < p; ++i) {

@@ -97,8 +97,7 @@ bool MixedSpace::AllowsStages(const std::vector<StagePlan>& stages, Dimension de
   const ParallelPlan plan = {.sequence_parallel = true, .pipeline_parallel = 2, .stages = stages};
   const EstimatorProblem problem = ToEstimatorProblem(problem_);
   return std::ranges::none_of(problem_.legality, [&](const LegalityRule* rule) {
-    return rule->is_for_stages && rule->decided_by == decided_by &&
-           rule->is_broken(problem, plan);
+    return rule->is_for_stages && rule->decided_by == decided_by && rule->is_broken(problem, plan);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "estimator/learning/calibration.h"
 #include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/search/mixed/layer_splits.h"
 #include "server/tuner/search/mixed/mixed_pipeline.h"
@@ -197,8 +198,8 @@ class SetSearcher {
   [[nodiscard]] JobSize JobOf(std::size_t shared) const {
     const Problem& problem = context_.problem;
     return {.layers = problem.model.layer_count,
-            .micro_batches = problem.workload.global_batch_size /
-                             context_.space.shared()[shared].sequences};
+            .micro_batches =
+                problem.workload.global_batch_size / context_.space.shared()[shared].sequences};
   }
 
   // Returns a lower bound of the step times of plans whose pipeline and tail take at least `time`.
@@ -293,8 +294,8 @@ class SetSearcher {
       }
       return;
     }
-    found_.illegal_count = std::min(
-        kManyPlans, found_.illegal_count + context_.space.SplitCount(StageCount(shape)));
+    found_.illegal_count =
+        std::min(kManyPlans, found_.illegal_count + context_.space.SplitCount(StageCount(shape)));
   }
 
   void SearchSplits(const Opened& opened) {

@@ -12,6 +12,7 @@
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/search/mixed/mixed_shape.h"
 #include "server/tuner/search/mixed/mixed_space.h"

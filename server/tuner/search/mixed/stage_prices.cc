@@ -10,6 +10,8 @@
 #include "estimator/model/stage_devices.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/model/unit_cost_cache.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
 #include "search_space/spec/layer_list.h"
 
 namespace meshwright {

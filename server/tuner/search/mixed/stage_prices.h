@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "estimator/layer/unit_costs.h"
 #include "estimator/model/analytic_model.h"
 #include "estimator/model/data_parallel.h"
 #include "estimator/model/stage.h"
