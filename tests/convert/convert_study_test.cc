@@ -16,6 +16,7 @@
 #include "server/engine/study_codec.h"
 #include "server/engine/study_record.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/heterogeneous.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/kubernetes_options.h"
 #include "server/tuner/question/launcher_facts.h"
@@ -52,7 +53,8 @@ StudyRequest FullRequest() {
                        .outcome = Outcome::kOk,
                        .step_time = Seconds(1.5),
                        .peak_memory = Bytes{1000}}},
-          .history_sequence = 3};
+          .history_sequence = 3,
+          .mix_margin = 0.25};
 }
 
 StudyRequest ReplayRequest() {
@@ -256,6 +258,7 @@ TEST(CodecTest, RequestReadsBackWhole) {
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->request.question, FullRequest().question);
   EXPECT_EQ(request->request.dimensions, FullRequest().dimensions);
+  EXPECT_EQ(request->request.mix_margin, 0.25);
   EXPECT_EQ(request->request.history.front().plan, FullRequest().history.front().plan);
   EXPECT_EQ(codec.encode_request(request->request), bytes);
   EXPECT_EQ(codec.decode_request("\xff").status().code(), absl::StatusCode::kDataLoss);
@@ -324,60 +327,73 @@ StudyResult SampleResult() {
                                              .is_fallback = true,
                                              .reason = "why",
                                              .peak_memory = Bytes{7}};
-  return {.plans = {plan, plan},
-          .model_optimum = plan,
-          .recommendation = Recommendation{.advice = Advice::kKeepYours,
-                                           .reason = "because",
-                                           .facts = {{.code = VerdictCode::kSlower,
-                                                      .features = {"a", "b"},
-                                                      .settings = "fp8",
-                                                      .slower_ratio = 0.25,
-                                                      .fit_probability = 0.5,
-                                                      .faster_probability = 0.125,
-                                                      .tied_count = 3}}},
-          .baseline = plan,
-          .search = {.space_count = 100,
-                     .pruned_count_by_rule = {{"topology", 3}, {"divisibility", 40}},
-                     .evaluated_count = 57,
-                     .seconds = Seconds(0.02),
-                     .complete = true,
-                     .optimality_gap = 0.125},
-          .applied_defaults = {{.field = "f", .value = "v", .source = "s"}},
-          .warnings = {"w"},
-          .trials = {{.plan = FullPlan(),
-                      .outcome = Ran{.step_time = Seconds(2), .peak_memory = Bytes{10}},
-                      .reference_step_time = Seconds(4),
-                      .expected_step_time = Seconds(3),
-                      .success_probability = 0.75,
-                      .device_time = Seconds(1120),
-                      .suspect_reasons = {"drift: slower"}}},
-          .trial_summary = TrialSummary{.stop = TrialStop::kTrialLimit,
-                                        .candidate_count = 4,
-                                        .device_time = Seconds(1120),
-                                        .time = Seconds(140),
-                                        .remaining_gain = 0.5,
-                                        .best = Seconds(2),
-                                        .optimistic = Seconds(1)},
-          .calibration = CalibrationReport{.id = "calibration-1",
-                                           .time_ratio = 1.1,
-                                           .memory_ratio = 0.9,
-                                           .run_count = 2,
-                                           .history_sequence = 7,
-                                           .model_version = "1",
-                                           .chip = "nvidia-a100-sxm4-80gb",
-                                           .framework = "generic",
-                                           .framework_version = "1",
-                                           .job_fingerprint = "f",
-                                           .evidence = {{.measurement_id = "m-1",
-                                                         .model_name = "m",
-                                                         .cluster_name = "c",
-                                                         .framework_version = "1",
-                                                         .plan_key = "p",
-                                                         .time_ratio = 1.2,
-                                                         .memory_ratio = 0.8,
-                                                         .similarity = 0.5},
-                                                        {.history_index = 3}}},
-          .pareto_front = {{.free_memory_ratio = 0.1, .plan = plan}}};
+  return {
+      .plans = {plan, plan},
+      .model_optimum = plan,
+      .recommendation = Recommendation{.advice = Advice::kKeepYours,
+                                       .reason = "because",
+                                       .facts = {{.code = VerdictCode::kSlower,
+                                                  .features = {"a", "b"},
+                                                  .settings = "fp8",
+                                                  .slower_ratio = 0.25,
+                                                  .fit_probability = 0.5,
+                                                  .faster_probability = 0.125,
+                                                  .tied_count = 3}}},
+      .baseline = plan,
+      .search = {.space_count = 100,
+                 .pruned_count_by_rule = {{"topology", 3}, {"divisibility", 40}},
+                 .evaluated_count = 57,
+                 .seconds = Seconds(0.02),
+                 .complete = true,
+                 .optimality_gap = 0.125},
+      .applied_defaults = {{.field = "f", .value = "v", .source = "s"}},
+      .warnings = {"w"},
+      .trials = {{.plan = FullPlan(),
+                  .outcome = Ran{.step_time = Seconds(2), .peak_memory = Bytes{10}},
+                  .reference_step_time = Seconds(4),
+                  .expected_step_time = Seconds(3),
+                  .success_probability = 0.75,
+                  .device_time = Seconds(1120),
+                  .suspect_reasons = {"drift: slower"}}},
+      .trial_summary = TrialSummary{.stop = TrialStop::kTrialLimit,
+                                    .candidate_count = 4,
+                                    .device_time = Seconds(1120),
+                                    .time = Seconds(140),
+                                    .remaining_gain = 0.5,
+                                    .best = Seconds(2),
+                                    .optimistic = Seconds(1)},
+      .calibration = CalibrationReport{.id = "calibration-1",
+                                       .time_ratio = 1.1,
+                                       .memory_ratio = 0.9,
+                                       .run_count = 2,
+                                       .history_sequence = 7,
+                                       .model_version = "1",
+                                       .chip = "nvidia-a100-sxm4-80gb",
+                                       .framework = "generic",
+                                       .framework_version = "1",
+                                       .job_fingerprint = "f",
+                                       .evidence = {{.measurement_id = "m-1",
+                                                     .model_name = "m",
+                                                     .cluster_name = "c",
+                                                     .framework_version = "1",
+                                                     .plan_key = "p",
+                                                     .time_ratio = 1.2,
+                                                     .memory_ratio = 0.8,
+                                                     .similarity = 0.5},
+                                                    {.history_index = 3}}},
+      .pareto_front = {{.free_memory_ratio = 0.1, .plan = plan}},
+      .heterogeneous = Heterogeneous{
+          .tokens_per_second_by_pool = {{"a", 2}, {"b", 3}},
+          .lower_bound_tokens_per_second = 3,
+          .upper_bound_tokens_per_second = 5,
+          .efficiency_ratio = 0.8,
+          .gain_ratio = 1.25,
+          .verdict = MixVerdict::kMix,
+          .reason = "why",
+          .gain_low_ratio = 1.125,
+          .bottleneck = MixBottleneck{.pool = "a", .stage = 1, .cause = "compute"},
+          .best_by_pool_set = {{.pools = {"a", "b"}, .tokens_per_second = 4, .plan = FullPlan()}},
+          .generations = {{.name = "hetero_tp", .tokens_per_second = 4, .efficiency_ratio = 0.8}}}};
 }
 
 TEST(EndingTest, SaysWhichPlansWereMeasured) {
