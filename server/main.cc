@@ -7,20 +7,16 @@
 #include <spdlog/spdlog.h>
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
@@ -33,6 +29,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/store_path.h"
+#include "server/guards.h"
 #include "server/http/dashboard.h"
 #include "server/http/http_server.h"
 #include "server/http/read_face.h"
@@ -177,26 +174,6 @@ void ForgetEstimates(const Engine& engine, int keep_days) {
   }
 }
 
-// Returns null if everybody may do everything.
-absl::StatusOr<std::shared_ptr<KnownCallers>> ReadCallers(const std::string& path) {
-  if (path.empty()) return nullptr;
-  ASSIGN_OR_RETURN(CallerList callers, CallerList::Load(path));
-  return std::make_shared<KnownCallers>(std::move(callers));
-}
-
-// Reads the file of callers again. A file with a mistake changes nothing.
-void Reload(const std::string& path, KnownCallers* callers) {
-  if (callers == nullptr) return;
-  auto list = CallerList::Load(path);
-  if (!list.ok()) {
-    spdlog::error("event=reload_failed reason={} what=\"{}\"", Reason(list.status()),
-                  std::string(list.status().message()));
-    return;
-  }
-  callers->Replace(*std::move(list));
-  spdlog::info("event=callers_reloaded");
-}
-
 // Waits for the signal that ends the program. Once a day, deletes the estimates that are too old;
 // at SIGHUP, reads the callers again.
 int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine,
@@ -275,47 +252,10 @@ int ConnectionLimit(int file_limit, int wanted) {
   return std::min(wanted, std::max(file_limit - kOtherFiles, file_limit / 2));
 }
 
-absl::StatusOr<std::string> ReadPem(std::string_view flag, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return InvalidFields(
-        {{.field = std::string(flag), .description = fmt::format("'{}'; cannot be read", path)}});
-  }
-  return text.str();
-}
-
-absl::StatusOr<std::optional<ServerTls>> ReadTls(const ServerTls& files) {
-  if (files.certificate.empty()) return std::nullopt;
-  ServerTls tls;
-  ASSIGN_OR_RETURN(tls.certificate, ReadPem("tls-cert", files.certificate));
-  ASSIGN_OR_RETURN(tls.private_key, ReadPem("tls-key", files.private_key));
-  if (!files.client_authority.empty()) {
-    ASSIGN_OR_RETURN(tls.client_authority, ReadPem("tls-client-ca", files.client_authority));
-  }
-  return tls;
-}
-
-// A job runs whatever its request says, as this program's user.
-absl::Status CheckJobsAreGuarded(const Flags& flags) {
-  if (!flags.allows_jobs || flags.allows_insecure_jobs) return absl::OkStatus();
-  std::vector<FieldViolation> violations;
-  if (flags.callers.empty() && !flags.server.listen.starts_with("unix:")) {
-    violations.push_back({.field = "allow-jobs",
-                          .description = "everybody who can connect could run commands; state "
-                                         "--callers, listen on a Unix socket, or allow it with "
-                                         "--insecure-jobs"});
-  }
-  if (geteuid() == 0) {
-    violations.push_back({.field = "allow-jobs",
-                          .description = "jobs would run as root; start the server as another "
-                                         "user, or allow it with --insecure-jobs"});
-  }
-  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
-}
-
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
-  RETURN_IF_ERROR(CheckJobsAreGuarded(flags));
+  if (flags.allows_jobs && !flags.allows_insecure_jobs) {
+    RETURN_IF_ERROR(CheckJobsAreGuarded(flags.callers, flags.server.listen));
+  }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = flags.server;
