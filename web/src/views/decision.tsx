@@ -60,7 +60,7 @@ function scrollToLaunch(event: Event) {
   launch?.querySelector<HTMLElement>('button.primary')?.focus();
 }
 
-const emptyPlan = { layers_per_stage: [], stages: [] };
+const emptyPlan = { layers_per_stage: [], stages: [], pools: [] };
 
 function Figures({ result, chosen }: { result: TuneResult; chosen: Alternative }) {
   const text = useText();

@@ -18,6 +18,7 @@ export function plan(changes: Partial<Plan> = {}): Plan {
     layers_per_stage: [16, 16],
     optimizer_offload_ratio: 0,
     stages: [],
+    pools: [],
     ...changes,
   };
 }
