@@ -115,6 +115,14 @@ class Recorder {
       const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms,
       const std::function<bool(const std::string& id)>& has_job_left = {});
 
+  // Returns the interrupted studies, the oldest first.
+  [[nodiscard]] absl::StatusOr<std::vector<InterruptedStudy>> ListInterrupted() const;
+
+  // Makes interrupted studies queued, with an event each, and `owner` their owner. Thousands take
+  // a fraction of a second.
+  absl::Status RequeueStudies(std::span<const std::string> ids, std::string_view owner,
+                              std::int64_t time_ms);
+
   // Sets the number of the last measurement that the study may learn from, and returns the number
   // that was set first.
   absl::StatusOr<std::int64_t> SetStudyHistory(std::string_view study_id, std::int64_t sequence);

@@ -83,6 +83,13 @@ struct StudyFilter {
   std::optional<std::int64_t> create_time_before_ms = {};
 };
 
+// A study that waits for a process that runs it again.
+struct InterruptedStudy {
+  std::string id = {};
+  std::string question = {};   // bytes
+  int interruption_count = 0;  // events in its journal
+};
+
 // A plan that a study ranked. Values for filters and ranking are columns; the rest is in the bytes.
 struct PlanRecord {
   std::string study_id = {};

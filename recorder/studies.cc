@@ -1,8 +1,10 @@
 // The Recorder's calls for studies.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "recorder/columns.h"
 #include "recorder/labels.h"
@@ -243,23 +245,43 @@ absl::StatusOr<std::vector<StudyRecord>> Orphans(
       Statement query,
       Statement::Prepare(
           connection,
-          Select(false, "WHERE state IN ('queued', 'running', 'cancelling') ORDER BY id")));
+          Select(true, "WHERE state IN ('queued', 'running', 'cancelling') ORDER BY id")));
   RETURN_IF_ERROR(query.Bind());
   std::vector<StudyRecord> orphans;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_row, query.Step());
     if (!has_row) return orphans;
-    ASSIGN_OR_RETURN(StudyRecord study, ReadStudy(query, false));
+    ASSIGN_OR_RETURN(StudyRecord study, ReadStudy(query, true));
     if (!is_alive(study.owner)) orphans.push_back(std::move(study));
   }
 }
 
-absl::Status Interrupt(sqlite3* connection, const StudyRecord& study, std::int64_t time_ms) {
-  if (study.state != StudyState::kCancelling) {
-    return SetState(connection,
-                    {.study_id = study.id, .state = StudyState::kInterrupted, .time_ms = time_ms});
-  }
-  // The study keeps its results so far; only its end is missing.
+// Returns ids as the JSON that the statements below take. One statement changes all of them,
+// because within a transaction that others share, the cost of a statement grows with what the
+// transaction has changed so far.
+std::string IdsJson(std::span<const std::string> ids) {
+  return nlohmann::json(std::vector<std::string>(ids.begin(), ids.end()))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+absl::Status SetStates(sqlite3* connection, std::span<const std::string> ids,
+                       const StudyUpdate& update) {
+  if (ids.empty()) return absl::OkStatus();
+  const std::string json = IdsJson(ids);
+  RETURN_IF_ERROR(Run(connection, R"sql(
+UPDATE studies SET state = ?2, owner = coalesce(?3, owner)
+WHERE id IN (SELECT value FROM json_each(?1)))sql",
+                      json, Word(update.state), update.owner));
+  return Run(connection, R"sql(
+INSERT INTO events (study_id, revision, time_ms, kind, payload)
+SELECT ids.value,
+       (SELECT coalesce(max(revision), 0) + 1 FROM events WHERE study_id = ids.value), ?2, ?3, ?4
+FROM json_each(?1) AS ids)sql",
+             json, update.time_ms, std::string_view(kStateEventKind), Blob{Word(update.state)});
+}
+
+// The study keeps its results so far; only its end is missing.
+absl::Status CancelOrphan(sqlite3* connection, const StudyRecord& study, std::int64_t time_ms) {
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
 WHERE id = ?1)sql",
@@ -411,14 +433,51 @@ absl::StatusOr<std::vector<StudyRecord>> Recorder::InterruptOrphans(
     const std::function<bool(const std::string& id)>& has_job_left) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
   ASSIGN_OR_RETURN(std::vector<StudyRecord> orphans, Orphans(connection_.get(), is_alive));
+  std::vector<std::string> interrupted;
   for (StudyRecord& study : orphans) {
-    const bool is_cancelling = study.state == StudyState::kCancelling;
-    if (is_cancelling && has_job_left && has_job_left(study.id)) continue;
-    RETURN_IF_ERROR(Interrupt(connection_.get(), study, time_ms));
+    if (study.state != StudyState::kCancelling) {
+      interrupted.push_back(study.id);
+      study.state = StudyState::kInterrupted;
+      ++study.revision;
+      continue;
+    }
+    if (has_job_left && has_job_left(study.id)) continue;
+    RETURN_IF_ERROR(CancelOrphan(connection_.get(), study, time_ms));
     ASSIGN_OR_RETURN(study, ReadStudyById(connection_.get(), study.id));
   }
+  RETURN_IF_ERROR(SetStates(connection_.get(), interrupted,
+                            {.state = StudyState::kInterrupted, .time_ms = time_ms}));
   RETURN_IF_ERROR(transaction.Commit());
   return orphans;
+}
+
+absl::StatusOr<std::vector<InterruptedStudy>> Recorder::ListInterrupted() const {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
+SELECT id, question,
+       (SELECT count(*) FROM events
+        WHERE study_id = studies.id AND kind = ?1 AND payload = ?2)
+FROM studies JOIN study_messages ON study_messages.study_id = studies.id
+WHERE state = ?3
+ORDER BY create_time_ms, id)sql"));
+  const std::string_view word = Word(StudyState::kInterrupted);
+  RETURN_IF_ERROR(query.Bind(std::string_view(kStateEventKind), Blob{word}, word));
+  std::vector<InterruptedStudy> studies;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return studies;
+    studies.push_back({.id = query.Text(0),
+                       .question = query.Text(1),
+                       .interruption_count = static_cast<int>(query.Integer(2))});
+  }
+}
+
+absl::Status Recorder::RequeueStudies(std::span<const std::string> ids, std::string_view owner,
+                                      std::int64_t time_ms) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  RETURN_IF_ERROR(
+      SetStates(connection_.get(), ids,
+                {.state = StudyState::kQueued, .time_ms = time_ms, .owner = std::string(owner)}));
+  return transaction.Commit();
 }
 
 }  // namespace meshwright

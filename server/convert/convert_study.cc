@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include <cstdint>
 
 #include "proto/json/json.h"
 #include "recorder/records.h"
@@ -217,6 +220,26 @@ v1::TuneRequest ToWire(const Question& question) {
   *wire.mutable_workload() = ToWire(question.workload);
   *wire.mutable_cluster() = ToWire(question.cluster);
   return wire;
+}
+
+// Passes over all fields but the trials, because a start may have to look at thousands of requests.
+std::string ReadLauncher(std::string_view request) {
+  using google::protobuf::internal::WireFormatLite;
+  google::protobuf::io::ArrayInputStream bytes(request.data(), static_cast<int>(request.size()));
+  google::protobuf::io::CodedInputStream in(&bytes);
+  const std::uint32_t trials_tag = WireFormatLite::MakeTag(
+      v1::TuneRequest::kTrialsFieldNumber, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  for (std::uint32_t tag = in.ReadTag(); tag != 0; tag = in.ReadTag()) {
+    if (tag != trials_tag) {
+      if (!WireFormatLite::SkipField(&in, tag)) return "";
+      continue;
+    }
+    std::string text;
+    v1::TrialRequest trials;
+    if (!WireFormatLite::ReadBytes(&in, &text) || !trials.ParseFromString(text)) return "";
+    return trials.launcher();
+  }
+  return "";
 }
 
 // A question is stored as a request that states nothing else.
@@ -453,6 +476,7 @@ StudyCodec ProtobufCodec(const Knowledge& knowledge) {
                              RequestFromBytes(bytes, "request of the study"));
             return FromWire(request, knowledge);
           },
+          .read_launcher = ReadLauncher,
           .encode_answer = AnswerBytes,
           .encode_plan = encode,
           .encode_estimate = encode,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -64,39 +63,23 @@ absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, Stud
   return absl::OkStatus();
 }
 
-// Returns the interrupted studies, the oldest first. They include those that an orderly stop
-// interrupted.
-absl::StatusOr<std::vector<std::string>> Interrupted(const Recorder& recorder) {
-  std::vector<std::string> interrupted;
-  std::string page_token;
-  do {
-    ASSIGN_OR_RETURN(const StudyPage page, recorder.ListStudies(kMaxPageSize, page_token));
-    for (const StudyRecord& study : page.studies) {
-      if (study.state == StudyState::kInterrupted) interrupted.push_back(study.id);
-    }
-    page_token = page.next_page_token;
-  } while (!page_token.empty());
-  std::reverse(interrupted.begin(), interrupted.end());
-  return interrupted;
-}
-
-absl::Status Requeue(Recorder& recorder, const std::string& id, const std::string& owner,
-                     const StudyCodec& codec, StudyQueue& studies) {
-  ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, id));
-  if (crash_count >= kMaxCrashes) {
-    const auto lost = absl::InternalError(fmt::format(
-        "the server was killed {} times while it ran this study, so it does not run it again",
-        crash_count));
-    if (!HasJobLeft(recorder, id)) return EndStudy(recorder, FailedEnding(id, lost)).status();
-    studies.EndWhenItBegins(id, lost);
+// Ends a study that crashed its process too often, or has it end when it begins because a job of it
+// must still be ended. Returns true if the study is to be queued.
+absl::StatusOr<bool> IsToRun(Recorder& recorder, const InterruptedStudy& study,
+                             StudyQueue& studies) {
+  // The journal is read only if there may have been so many crashes.
+  if (study.interruption_count < kMaxCrashes) return true;
+  ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, study.id));
+  if (crash_count < kMaxCrashes) return true;
+  const auto lost = absl::InternalError(fmt::format(
+      "the server was killed {} times while it ran this study, so it does not run it again",
+      crash_count));
+  if (!HasJobLeft(recorder, study.id)) {
+    RETURN_IF_ERROR(EndStudy(recorder, FailedEnding(study.id, lost)).status());
+    return false;
   }
-  const auto study = recorder.UpdateStudy(
-      {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
-  if (!study.ok()) return study.status();
-  // If the request cannot be read, the study fails later, when the request is read again.
-  const auto resolved = codec.decode_request(study->question);
-  studies.Push(id, resolved.ok() ? LaneOf(resolved->request) : Lane::kSearches);
-  return absl::OkStatus();
+  studies.EndWhenItBegins(study.id, lost);
+  return true;
 }
 
 }  // namespace
@@ -104,11 +87,17 @@ absl::Status Requeue(Recorder& recorder, const std::string& id, const std::strin
 absl::Status ResumeStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
                            StudyQueue& studies) {
   RETURN_IF_ERROR(InterruptOrphans(recorder, owner, studies));
-  ASSIGN_OR_RETURN(const std::vector<std::string> interrupted, Interrupted(recorder));
-  for (const std::string& id : interrupted) {
-    RETURN_IF_ERROR(Requeue(recorder, id, owner, codec, studies));
+  // They include those that an orderly stop interrupted.
+  ASSIGN_OR_RETURN(const std::vector<InterruptedStudy> interrupted, recorder.ListInterrupted());
+  std::vector<std::string> queued;
+  for (const InterruptedStudy& study : interrupted) {
+    ASSIGN_OR_RETURN(const bool is_to_run, IsToRun(recorder, study, studies));
+    if (!is_to_run) continue;
+    queued.push_back(study.id);
+    // If the request cannot be read, the study fails later, when the request is read again.
+    studies.Push(study.id, LaneOf(codec.read_launcher(study.question)));
   }
-  return absl::OkStatus();
+  return recorder.RequeueStudies(queued, owner, NowMs());
 }
 
 }  // namespace meshwright

@@ -20,6 +20,9 @@ namespace meshwright {
 struct StudyCodec {
   std::function<std::string(const StudyRequest&)> encode_request = {};
   std::function<absl::StatusOr<ResolvedStudy>(std::string_view)> decode_request = {};
+  // Returns the launcher of the request's trials, without reading anything else; empty if it states
+  // none or cannot be read.
+  std::function<std::string(std::string_view)> read_launcher = {};
   std::function<std::string(const StudyAnswer&)> encode_answer = {};
   std::function<std::string(const ParallelPlan&)> encode_plan = {};
   std::function<std::string(const Estimate&)> encode_estimate = {};

@@ -8,8 +8,11 @@ namespace meshwright {
 static_assert(kLaneCount == static_cast<int>(Lane::kJobs) + 1);
 
 Lane LaneOf(const StudyRequest& request) {
-  const bool runs_jobs = request.trials.has_value() && RunsJobs(request.trials->launcher);
-  return runs_jobs ? Lane::kJobs : Lane::kSearches;
+  return LaneOf(request.trials.has_value() ? request.trials->launcher : std::string_view());
+}
+
+Lane LaneOf(std::string_view launcher) {
+  return !launcher.empty() && RunsJobs(launcher) ? Lane::kJobs : Lane::kSearches;
 }
 
 }  // namespace meshwright

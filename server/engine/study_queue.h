@@ -30,6 +30,8 @@ struct RunningStudy {
 };
 
 Lane LaneOf(const StudyRequest& request);
+// Returns the lane of a request by the launcher of its trials; empty: it has none.
+Lane LaneOf(std::string_view launcher);
 
 // The studies that wait and those that run. Guarded by the engine's mutex.
 class StudyQueue {

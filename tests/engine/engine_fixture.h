@@ -87,6 +87,7 @@ inline StudyCodec TestCodec() {
             request.plan_count = std::stoi(std::string(text.substr(blank + 1)));
             return ResolveStudy(std::move(request), SharedKnowledge());
           },
+          .read_launcher = [](std::string_view) { return std::string(); },
           .encode_answer =
               [](const StudyAnswer& answer) {
                 return std::string(answer.index() == 0 ? "result" : "infeasible");

@@ -3,6 +3,9 @@
 
 #include <limits>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "recorder/recorder.h"
 #include "recorder/records.h"
@@ -370,6 +373,48 @@ TEST_P(StudiesTest, InterruptsOrphans) {
   }
   EXPECT_EQ(recorder_->GetStudy("s2")->outcome, "cancelled");
   EXPECT_THAT(*recorder_->InterruptOrphans(is_alive, 8000), testing::IsEmpty());
+}
+
+TEST_P(StudiesTest, RequeuesInterruptedStudies) {
+  for (int i = 0; i < 4; ++i) {
+    StudyRecord study = MakeStudy("s" + std::to_string(i));
+    study.create_time_ms = 1000 - i;  // s3 is the oldest
+    study.question = "question " + study.id;
+    study.owner = "dead";
+    ASSERT_TRUE(recorder_->InsertStudy(study).ok());
+  }
+  ASSERT_TRUE(recorder_->FinishStudy({.study_id = "s0", .time_ms = 1}).ok());
+  // The one that was interrupted twice says so.
+  const auto interrupt = [this] {
+    ASSERT_TRUE(recorder_->InterruptOrphans([](std::string_view) { return false; }, 7000).ok());
+  };
+  interrupt();
+  ASSERT_TRUE(recorder_->RequeueStudies(std::vector<std::string>{"s2"}, "next", 7001).ok());
+  interrupt();
+  Reopen();
+  const auto interrupted = recorder_->ListInterrupted();
+  ASSERT_TRUE(interrupted.ok()) << interrupted.status();
+  ASSERT_EQ(interrupted->size(), 3U);
+  std::vector<std::string> ids;
+  for (const InterruptedStudy& study : *interrupted) {
+    ids.push_back(study.id);
+    EXPECT_EQ(study.question, "question " + study.id);
+    EXPECT_EQ(study.interruption_count, study.id == "s2" ? 2 : 1) << study.id;
+  }
+  EXPECT_THAT(ids, testing::ElementsAre("s3", "s2", "s1"));
+
+  ASSERT_TRUE(recorder_->RequeueStudies(ids, "next", 7002).ok());
+  Reopen();
+  for (const std::string& id : ids) {
+    const auto study = recorder_->GetStudy(id);
+    EXPECT_EQ(study->state, StudyState::kQueued);
+    EXPECT_EQ(study->owner, "next");
+  }
+  EXPECT_THAT(Journal("s2"),
+              testing::ElementsAre("state:queued", "state:interrupted", "state:queued",
+                                   "state:interrupted", "state:queued"));
+  EXPECT_THAT(*recorder_->ListInterrupted(), testing::IsEmpty());
+  EXPECT_TRUE(recorder_->RequeueStudies({}, "next", 7003).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StudiesTest, testing::Bool(), [](const auto& tested) {
