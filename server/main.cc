@@ -31,16 +31,20 @@
 #include "server/engine/store_path.h"
 #include "server/guards.h"
 #include "server/http/dashboard.h"
+#include "server/http/http_message.h"
 #include "server/http/http_server.h"
 #include "server/http/read_face.h"
+#include "server/http/starting.h"
 #include "server/launchers/launchers.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_list.h"
 #include "server/plugins/model_registry.h"
 #include "server/process/exit_code.h"
 #include "server/process/file_limit.h"
+#include "server/rpc/entrance.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
@@ -240,16 +244,75 @@ ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledg
           .callers = options.callers.get()};
 }
 
-// Returns null if there is to be no dashboard.
-absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const std::string& listen,
-                                                      const ReadFace& face) {
-  if (listen.empty()) return std::unique_ptr<HttpServer>();
-  return HttpServer::Start({.listen = listen}, DashboardHandler(face));
+// What listens before the server is ready.
+struct Doors {
+  std::unique_ptr<Entrance> entrance = {};
+  std::unique_ptr<StartingHandler> handler = std::make_unique<StartingHandler>();  // of `http`
+  std::unique_ptr<HttpServer> http = {};  // null: there is no dashboard
+};
+
+// Opens what is not open yet.
+absl::Status OpenDoors(const ServerOptions& options, const std::string& http, Doors& doors) {
+  if (doors.entrance == nullptr) {
+    ASSIGN_OR_RETURN(doors.entrance, OpenEntrance(options));
+    spdlog::info("event=listening address={}", doors.entrance->address());
+  }
+  if (http.empty() || doors.http != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      doors.http,
+      HttpServer::Start({.listen = http}, [&handler = *doors.handler](const HttpRequest& request) {
+        return handler.Answer(request);
+      }));
+  return absl::OkStatus();
+}
+
+// Opens the store. Clients are answered meanwhile, because it may take a while: a predecessor may
+// still drain, and a large store may have to be checked or upgraded. If a predecessor has the
+// address too, it is free when the store is.
+absl::StatusOr<Recorder> OpenStore(const Flags& flags, const ServerOptions& options, Doors& doors) {
+  const absl::Status opened = OpenDoors(options, flags.http, doors);
+  if (!opened.ok() && !absl::IsUnavailable(opened)) return opened;
+  ASSIGN_OR_RETURN(
+      Recorder recorder,
+      Recorder::Open({.path = flags.store, .lock_wait = kLockWait, .who = "meshwrightd"}));
+  RETURN_IF_ERROR(OpenDoors(options, flags.http, doors));
+  return recorder;
 }
 
 // Leaves files for everything else, so that a client with many connections stops nothing.
 int ConnectionLimit(int file_limit, int wanted) {
   return std::min(wanted, std::max(file_limit - kOtherFiles, file_limit / 2));
+}
+
+ServerOptions OptionsOf(const Flags& flags, ModelRegistry* registry) {
+  ServerOptions options = flags.server;
+  options.connection_limit = ConnectionLimit(RaiseFileLimit(), options.connection_limit);
+  options.host_connection_limit =
+      std::min(options.host_connection_limit, options.connection_limit / 2);
+  if (registry == nullptr) return options;
+  options.open_model = [registry](std::string_view name, const Problem& problem,
+                                  const std::stop_token& cancel) {
+    return registry->OpenModel(name, problem, cancel);
+  };
+  for (const ModelManifest& model : registry->manifests()) {
+    options.cost_models.push_back(model.name);
+  }
+  options.list_cost_models = [registry] { return ListCostModels(registry->manifests()); };
+  return options;
+}
+
+EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model) {
+  const auto on_error = [](std::string_view study_id, const absl::Status& status) {
+    spdlog::error("event=store_failed study={} reason={} what=\"{}\"", study_id, Reason(status),
+                  std::string(status.message()));
+  };
+  const auto run = [open_model](const ResolvedStudy& study, const Knowledge& known,
+                                const StudyControl& control) {
+    StudyControl own = control;
+    own.open_model = open_model;
+    return RunStudyWithTrials(study, known, own);
+  };
+  return {.on_error = on_error, .run = run, .allows_jobs = flags.allows_jobs};
 }
 
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
@@ -258,53 +321,29 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
-  ServerOptions options = flags.server;
+  ServerOptions options = OptionsOf(flags, registry.get());
   ASSIGN_OR_RETURN(const std::shared_ptr<KnownCallers> callers, ReadCallers(flags.callers));
   options.callers = callers;
   ASSIGN_OR_RETURN(options.tls, ReadTls(flags.tls));
-  options.connection_limit = ConnectionLimit(RaiseFileLimit(), options.connection_limit);
-  options.host_connection_limit =
-      std::min(options.host_connection_limit, options.connection_limit / 2);
-  if (registry != nullptr) {
-    options.open_model = [&registry](std::string_view name, const Problem& problem,
-                                     const std::stop_token& cancel) {
-      return registry->OpenModel(name, problem, cancel);
-    };
-    for (const ModelManifest& model : registry->manifests())
-      options.cost_models.push_back(model.name);
-    options.list_cost_models = [&registry] { return ListCostModels(registry->manifests()); };
-  }
-  const auto run = [&open = options.open_model](const ResolvedStudy& study, const Knowledge& known,
-                                                const StudyControl& control) {
-    StudyControl own = control;
-    own.open_model = open;
-    return RunStudyWithTrials(study, known, own);
-  };
-  ASSIGN_OR_RETURN(
-      Recorder recorder,
-      Recorder::Open({.path = flags.store, .lock_wait = kLockWait, .who = "meshwrightd"}));
-  const auto on_error = [](std::string_view study_id, const absl::Status& status) {
-    spdlog::error("event=store_failed study={} reason={} what=\"{}\"", study_id, Reason(status),
-                  std::string(status.message()));
-  };
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Engine> engine,
-      Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
-                    {.on_error = on_error, .run = run, .allows_jobs = flags.allows_jobs}));
+  Doors doors;
+  ASSIGN_OR_RETURN(Recorder recorder, OpenStore(flags, options, doors));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                   Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
+                                 HooksOf(flags, options.open_model)));
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                   Server::Start(options, knowledge, *engine));
-
+                   Server::Start(options, knowledge, *engine, std::move(doors.entrance)));
   const ReadFace face = FaceOf(options, flags.allows_http_writes, knowledge, *engine);
-  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http, StartHttp(flags.http, face));
+  doors.handler->PassTo(DashboardHandler(face));
 
   fmt::print("listening on {}\n", server->address());
-  if (http != nullptr) fmt::print("dashboard at http://{}/\n", http->address());
+  if (doors.http != nullptr) fmt::print("dashboard at http://{}/\n", doors.http->address());
   fflush(stdout);
   spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
                knowledge.chips.chips().size());
   const int signal = WaitForEnd(end_signals, flags, *engine, callers.get());
   spdlog::info("event=stopping signal={}", signal);
-  if (http != nullptr) http->Shutdown();
+  doors.http.reset();
+  doors.handler.reset();
   server->Shutdown();
   spdlog::info("event=store longest_store_hold_ms={:.1f}",
                1000 * engine->longest_store_hold().count());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@ constexpr char kInfeasibleUrl[] = "meshwright/infeasible";
 constexpr char kResourceTypeUrl[] = "meshwright/resource_type";
 constexpr char kResourceNameUrl[] = "meshwright/resource_name";
 constexpr char kStudyIdUrl[] = "meshwright/study_id";
+constexpr char kRetryAfterUrl[] = "meshwright/retry_after_ms";
 constexpr char kStudyIdKey[] = "study_id";
 
 // A client accepts by default only 8 KiB of trailing metadata (GRPC_ARG_MAX_METADATA_SIZE) and gets
@@ -32,6 +35,9 @@ constexpr std::size_t kMaxDetailBytes = 2200;  // of the bad fields, or of what 
 constexpr std::size_t kMaxPathBytes = 200;     // of the path of a bad field, or of a name
 constexpr std::size_t kMaxMistakeBytes = 600;  // of what is wrong with a field
 constexpr std::string_view kCut = "...";
+
+// The time after which a caller of a server that starts should ask again.
+constexpr std::chrono::milliseconds kStartingRetry(500);
 
 std::optional<std::string> Payload(const absl::Status& status, const char* url) {
   const auto payload = status.GetPayload(url);
@@ -104,6 +110,18 @@ void AddResourceInfo(const std::string& type, const std::string& name, google::r
   wire.add_details()->PackFrom(resource);
 }
 
+void AddRetryInfo(std::chrono::milliseconds time, google::rpc::Status& wire) {
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(time.count() / 1000);
+  retry.mutable_retry_delay()->set_nanos(static_cast<int>(time.count() % 1000) * 1'000'000);
+  wire.add_details()->PackFrom(retry);
+}
+
+std::chrono::milliseconds TimeOf(const google::rpc::RetryInfo& retry) {
+  return std::chrono::milliseconds(retry.retry_delay().seconds() * 1000 +
+                                   retry.retry_delay().nanos() / 1'000'000);
+}
+
 // Leaves out what nobody needs in order to see why nothing fits, if there is no room for it.
 void AddInfeasible(v1::Infeasible infeasible, google::rpc::Status& wire) {
   while (infeasible.ByteSizeLong() > kMaxDetailBytes && infeasible.suggestions_size() > 0) {
@@ -136,6 +154,8 @@ absl::Status ApplyDetail(absl::Status status, const google::protobuf::Any& detai
   if (detail.UnpackTo(&resource)) {
     return WithResource(std::move(status), resource.resource_type(), resource.resource_name());
   }
+  google::rpc::RetryInfo retry;
+  if (detail.UnpackTo(&retry)) return WithRetryAfter(std::move(status), TimeOf(retry));
   if (detail.UnpackTo(&infeasible)) {
     return WithPayload(std::move(status), kInfeasibleUrl, infeasible.SerializeAsString());
   }
@@ -170,6 +190,25 @@ absl::Status DamagedInStore(std::string_view what, std::string_view id) {
                     "STORE_CORRUPT");
 }
 
+absl::Status WithRetryAfter(absl::Status status, std::chrono::milliseconds time) {
+  return WithPayload(std::move(status), kRetryAfterUrl, fmt::format("{}", time.count()));
+}
+
+std::optional<std::chrono::milliseconds> RetryAfterOf(const absl::Status& status) {
+  const auto text = Payload(status, kRetryAfterUrl);
+  if (!text.has_value()) return std::nullopt;
+  std::int64_t count = 0;
+  std::from_chars(text->data(), text->data() + text->size(), count);
+  return std::chrono::milliseconds(count);
+}
+
+absl::Status ServerStarting() {
+  return WithRetryAfter(
+      WithReason(absl::UnavailableError("the server is starting and not ready yet; ask again"),
+                 "SERVER_STARTING"),
+      kStartingRetry);
+}
+
 absl::Status WithStudyId(absl::Status status, const std::string& study_id) {
   return WithPayload(std::move(status), kStudyIdUrl, study_id);
 }
@@ -199,6 +238,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
   if (resource_type.has_value()) {
     AddResourceInfo(*resource_type, Payload(status, kResourceNameUrl).value_or(""), wire);
   }
+  if (const auto retry = RetryAfterOf(status)) AddRetryInfo(*retry, wire);
   if (auto infeasible = InfeasibleOf(status)) AddInfeasible(*std::move(infeasible), wire);
   return {static_cast<grpc::StatusCode>(code), wire.message(), wire.SerializeAsString()};
 }

@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,13 @@ absl::Status WithResource(absl::Status status, const std::string& type, const st
 
 // Returns DATA_LOSS with reason STORE_CORRUPT: "the stored `what` '`id`' cannot be read".
 absl::Status DamagedInStore(std::string_view what, std::string_view id);
+
+// Adds the time after which the same request may succeed.
+absl::Status WithRetryAfter(absl::Status status, std::chrono::milliseconds time);
+std::optional<std::chrono::milliseconds> RetryAfterOf(const absl::Status& status);
+
+// Returns UNAVAILABLE with reason SERVER_STARTING, and the time after which to ask again.
+absl::Status ServerStarting();
 
 // Adds the study that a failed Recommend left in the history.
 absl::Status WithStudyId(absl::Status status, const std::string& study_id);

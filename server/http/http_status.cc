@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
 
@@ -77,6 +78,10 @@ HttpResponse ErrorResponse(const absl::Status& status) {
     // Browsers then ask their user for a name, which may be any, and a password: the token.
     response.fields.emplace_back("WWW-Authenticate",
                                  "Basic realm=\"meshwright\", charset=\"UTF-8\"");
+  }
+  if (const auto retry = RetryAfterOf(status)) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(*retry);
+    response.fields.emplace_back("Retry-After", fmt::format("{}", seconds.count()));
   }
   if (const auto infeasible = InfeasibleOf(status)) {
     response.body.pop_back();

@@ -11,18 +11,13 @@
 #include "meshwright/v1/catalog.pb.h"
 #include "server/auth/callers.h"
 #include "server/engine/engine.h"
+#include "server/rpc/entrance.h"
+#include "server/rpc/tls.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
-
-// The certificate of a server, its key, and the authority of its clients, as texts in PEM.
-struct ServerTls {
-  std::string certificate = {};
-  std::string private_key = {};
-  std::string client_authority = {};  // that signs clients' certificates; empty: none are asked for
-};
 
 struct ServerOptions {
   // "HOST:PORT" (port 0: any free one) or "unix:/path".
@@ -45,6 +40,9 @@ struct ServerOptions {
   int host_watch_limit = 2048;
 };
 
+// Opens the entrance of a server, which listens before there is an engine.
+absl::StatusOr<std::unique_ptr<Entrance>> OpenEntrance(const ServerOptions& options);
+
 // The gRPC interface of an engine: its services, the standard health service (SERVING for the whole
 // and for each service) and reflection.
 class Server {
@@ -54,6 +52,10 @@ class Server {
   // available.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const Knowledge& knowledge, Engine& engine);
+  // Does the same with an entrance that was opened before.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       const Knowledge& knowledge, Engine& engine,
+                                                       std::unique_ptr<Entrance> entrance);
   ~Server();  // calls Shutdown()
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "server/http/starting.h"
 #include "tests/http/connection.h"
 
 namespace meshwright {
@@ -45,6 +46,21 @@ TEST(HttpServerTest, OneConnectionAsksSeveralTimes) {
   const std::string second = connection.ReadAnswer();
   EXPECT_THAT(second, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(second, HasSubstr("GET /second ? "));
+}
+
+TEST(HttpServerTest, AnswersBeforeItIsReady) {
+  StartingHandler starting;
+  const auto server =
+      Serve([&starting](const HttpRequest& request) { return starting.Answer(request); });
+  HttpConnection connection(server->address());
+  connection.Get("/v1/studies");
+  const std::string early = connection.ReadAnswer();
+  EXPECT_THAT(early, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(early, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_THAT(early, HasSubstr("SERVER_STARTING"));
+  starting.PassTo(Echo);
+  connection.Get("/v1/studies");
+  EXPECT_THAT(connection.ReadAnswer(), HasSubstr("GET /v1/studies ? "));
 }
 
 TEST(HttpServerTest, HeadAndNotModifiedHaveNoBody) {

@@ -17,7 +17,7 @@ constexpr std::string_view kLineStart = "listening on ";
 
 }  // namespace
 
-Daemon::Daemon(std::vector<std::string> flags) {
+Daemon::Daemon(std::vector<std::string> flags, Wait wait) {
   flags.insert(flags.begin(), {MESHWRIGHTD_PATH, "--listen", "127.0.0.1:0"});
   auto output = MakePipe();
   if (!output.ok()) return;
@@ -26,9 +26,14 @@ Daemon::Daemon(std::vector<std::string> flags) {
   if (!pid.ok()) return;
   pid_ = *pid;
   output->write.Close();
+  output_ = std::move(output->read);
+  if (wait == Wait::kUntilReady) WaitUntilReady();
+}
+
+void Daemon::WaitUntilReady() {
   std::string line;
   char c = 0;
-  while (read(output->read.number(), &c, 1) == 1 && c != '\n') line += c;
+  while (read(output_.number(), &c, 1) == 1 && c != '\n') line += c;
   if (line.starts_with(kLineStart)) address_ = line.substr(kLineStart.size());
 }
 

@@ -3,7 +3,10 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "server/process/descriptor.h"
 
 namespace meshwright {
 
@@ -12,10 +15,16 @@ class Daemon {
  public:
   // Starts the program and waits for the line that says where it listens. address() stays empty if
   // there was none.
-  explicit Daemon(std::vector<std::string> flags);
+  explicit Daemon(std::vector<std::string> flags) : Daemon(std::move(flags), Wait::kUntilReady) {}
+  // Starts the program, and returns without waiting for that line.
+  enum class Wait { kUntilReady, kNot };
+  Daemon(std::vector<std::string> flags, Wait wait);
   ~Daemon();  // kill -9, if it still runs
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
+
+  // Waits for the line that says where it listens.
+  void WaitUntilReady();
 
   const std::string& address() const { return address_; }
   pid_t pid() const { return pid_; }
@@ -26,6 +35,7 @@ class Daemon {
 
  private:
   pid_t pid_ = 0;  // 0 once it has ended
+  FileHandle output_;
   std::string address_;
 };
 

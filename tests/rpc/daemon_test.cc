@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpc/health/v1/health.grpc.pb.h>
 #include <grpc/reflection/v1alpha/reflection.grpc.pb.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,11 +11,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "recorder/recorder.h"
 #include "recorder/records.h"
+#include "tests/events/wait_for.h"
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
@@ -142,6 +145,71 @@ TEST(DaemonStoreTest, ASecondServerOnTheSameStoreStopsAndNamesTheFirst) {
               testing::AllOf(HasSubstr("STORE_IN_USE"), HasSubstr(path),
                              HasSubstr("pid " + std::to_string(first.pid()) + " (meshwrightd)")));
   EXPECT_EQ(first.Stop(SIGTERM), 0);
+}
+
+// The test holds the store, as a predecessor does that still drains.
+TEST(DaemonStartTest, AnswersWhileItWaitsForTheStore) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("history.db");
+  const std::string address = "unix:" + folder.File("socket");
+  std::optional<Recorder> holder = *Recorder::Open({.path = path});
+  Daemon daemon({"--db", path, "--listen", address, "--log-level", "error"}, Daemon::Wait::kNot);
+  const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  const auto stub = health::Health::NewStub(channel);
+  for (const std::string service : {"", "meshwright.v1.RecommendationService"}) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    health::HealthCheckRequest request;
+    request.set_service(service);
+    health::HealthCheckResponse response;
+    const grpc::Status status = stub->Check(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << service << ": " << status.error_message();
+    EXPECT_EQ(response.status(), health::HealthCheckResponse::NOT_SERVING) << service;
+  }
+  // Any other call is refused, whatever it is.
+  grpc::GenericStub calls(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::ByteBuffer reply;
+  grpc::Status refused;
+  const auto call = calls.PrepareUnaryCall(&context, "/meshwright.v1.ServerService/GetServerInfo",
+                                           grpc::ByteBuffer(), &queue);
+  call->StartCall();
+  call->Finish(&reply, &refused, nullptr);
+  void* tag = nullptr;
+  bool is_ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &is_ok));
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("starting"));
+  EXPECT_THAT(refused.error_details(), HasSubstr("SERVER_STARTING"));
+  EXPECT_THAT(refused.error_details(), HasSubstr("google.rpc.RetryInfo"));
+
+  holder.reset();
+  daemon.WaitUntilReady();
+  EXPECT_EQ(daemon.address(), address);
+  // The connection from before ends soon, and no call fails meanwhile.
+  EXPECT_TRUE(WaitFor([&stub] {
+    grpc::ClientContext again;
+    health::HealthCheckResponse response;
+    const grpc::Status status = stub->Check(&again, health::HealthCheckRequest(), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.status() == health::HealthCheckResponse::SERVING;
+  }));
+  EXPECT_EQ(daemon.Stop(SIGTERM), 0);
+}
+
+// A predecessor that drains has the address as well as the store.
+TEST(DaemonStartTest, TakesOverTheAddressOfAServerThatEnds) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("history.db");
+  Daemon first({"--db", path, "--log-level", "error"});
+  ASSERT_NE(first.address(), "");
+  Daemon second({"--db", path, "--listen", first.address(), "--log-level", "error"},
+                Daemon::Wait::kNot);
+  EXPECT_EQ(first.Stop(SIGTERM), 0);
+  second.WaitUntilReady();
+  EXPECT_EQ(second.address(), first.address());
+  EXPECT_EQ(second.Stop(SIGTERM), 0);
 }
 
 struct RefusalCase {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,8 @@ const RoundTripCase kRoundTrips[] = {
     {"many_fields", InvalidFields(std::vector<FieldViolation>(
                         40, {"cluster.pools[0].node_count", "0; must be >= 1"}))},
     {"resource", WithResource(absl::NotFoundError("no"), "study", "study-1")},
+    {"retry", WithRetryAfter(absl::UnavailableError("soon"), std::chrono::milliseconds(1250))},
+    {"starting", ServerStarting()},
     {"infeasible", WithStudyId(InfeasibleStatus(SampleInfeasible()), "study-1")},
 };
 INSTANTIATE_TEST_SUITE_P(All, RoundTripTest, testing::ValuesIn(kRoundTrips),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/service_type.h>
 
 #include <chrono>
@@ -68,5 +69,8 @@ std::unique_ptr<grpc::Service> MakeCatalogService(const ServiceContext& context)
 std::unique_ptr<grpc::Service> MakeServerService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeFeedbackService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeHistoryService(const ServiceContext& context);
+
+// Returns what refuses every call while the server starts.
+std::unique_ptr<grpc::CallbackGenericService> MakeStartingService();
 
 }  // namespace meshwright
