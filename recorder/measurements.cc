@@ -419,6 +419,20 @@ SELECT max(coalesce((SELECT max(sequence) FROM measurements), 0),
            coalesce((SELECT max(sequence) FROM retractions), 0)))sql");
 }
 
+absl::StatusOr<std::int64_t> Recorder::LastSequenceOf(std::string_view chip,
+                                                      std::string_view framework,
+                                                      std::int64_t up_to_sequence) const {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
+SELECT max(
+  coalesce((SELECT max(sequence) FROM measurements
+            WHERE chip = ?1 AND framework = ?2 AND sequence <= ?3), 0),
+  coalesce((SELECT max(sequence) FROM retractions WHERE sequence <= ?3), 0)))sql"));
+  RETURN_IF_ERROR(query.Bind(chip, framework, up_to_sequence));
+  ASSIGN_OR_RETURN(const bool has_row, query.Step());
+  if (!has_row) return absl::InternalError("no row: the last sequence of a chip");
+  return query.Integer(0);
+}
+
 absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilter& filter,
                                                            MeasurementOrder order, int page_size,
                                                            std::string_view page_token) const {

@@ -200,6 +200,12 @@ class Recorder {
   // Returns the sequence of the last measurement or retraction; 0 if there is none.
   [[nodiscard]] absl::StatusOr<std::int64_t> LastMeasurementSequence() const;
 
+  // Returns the sequence of the last measurement on a chip under a framework, or of the last
+  // retraction of any, up to a sequence; 0 if there is neither.
+  [[nodiscard]] absl::StatusOr<std::int64_t> LastSequenceOf(std::string_view chip,
+                                                            std::string_view framework,
+                                                            std::int64_t up_to_sequence) const;
+
   // Returns a question. NOT_FOUND: UNKNOWN_QUESTION.
   [[nodiscard]] absl::StatusOr<QuestionRecord> GetQuestion(std::string_view digest) const;
 

@@ -26,6 +26,7 @@
 #include "server/convert/catalog_wire.h"
 #include "server/convert/convert.h"
 #include "server/convert/study_wire.h"
+#include "server/engine/answer_memory.h"
 #include "server/engine/engine.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/store_path.h"
@@ -173,6 +174,8 @@ void ForgetEstimates(const Engine& engine, int keep_days) {
     spdlog::error("event=retention_failed reason={} what=\"{}\"", Reason(status),
                   std::string(status.message()));
   } else if (deleted.plan_count + deleted.event_count > 0) {
+    // An answer that is given again names a study that has all of its plans.
+    engine.answers().Clear();
     spdlog::info("event=estimates_forgotten plans={} events={}", deleted.plan_count,
                  deleted.event_count);
   }
@@ -240,6 +243,7 @@ ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledg
           .list_cost_models = options.list_cost_models,
           .learnt = [&engine](std::optional<std::int64_t> up_to) { return engine.History(up_to); },
           .open_model = options.open_model,
+          .answers = &engine.answers(),
           .writes = std::move(writes),
           .callers = options.callers.get()};
 }

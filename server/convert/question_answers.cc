@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -106,6 +107,68 @@ v1::EvaluatePlansRequest RequestOf(const v1::TuneRequest& question) {
   return asked;
 }
 
+// Searches for the answer until `end` at the latest. Returns true if nothing cut it short, so that
+// another search would find the same.
+absl::StatusOr<bool> Search(const QuestionContext& context, const HistorySource& history,
+                            std::chrono::system_clock::time_point end, AnsweredQuestion& answered) {
+  const Seconds left = end - std::chrono::system_clock::now();
+  if (left <= Seconds(0)) {
+    return absl::DeadlineExceededError("the deadline is too short for a search");
+  }
+  const StudyControl control = {
+      .cancel = context.cancel, .history = history, .open_model = context.open_model};
+  ResolvedStudy limited = answered.asked;
+  const Seconds limit = std::min(left, limited.request.deadline.value_or(left));
+  limited.request.deadline = limit;
+  const auto start = std::chrono::steady_clock::now();
+  answered.answer = RunStudy(limited, context.knowledge, control);
+  // No part of an answer that came in time was cut, whatever it says of itself.
+  const bool was_in_time = std::chrono::steady_clock::now() - start < limit;
+  return answered.answer.ok() && was_in_time && !context.cancel.stop_requested();
+}
+
+absl::StatusOr<v1::TuneResult> ResultOf(const absl::StatusOr<StudyAnswer>& answer) {
+  if (!answer.ok()) return answer.status();
+  if (const auto* infeasible = std::get_if<Infeasible>(&*answer)) {
+    return InfeasibleStatus(ToWire(*infeasible));
+  }
+  return ToWire(std::get<StudyResult>(*answer));
+}
+
+absl::StatusOr<v1::RecommendResponse> ResponseOf(absl::StatusOr<v1::TuneResult> result,
+                                                 const std::string& study_id) {
+  if (!result.ok()) {
+    return study_id.empty() ? result.status() : WithStudyId(result.status(), study_id);
+  }
+  v1::RecommendResponse response;
+  response.set_study_id(study_id);
+  *response.mutable_result() = *std::move(result);
+  response.set_source("model");
+  return response;
+}
+
+// Returns the answer as it was given first. `names_study` is false for a caller who wants none.
+absl::StatusOr<v1::RecommendResponse> ResponseOf(const KeptAnswer& kept, bool names_study) {
+  v1::GetStudyResponse answer;
+  RETURN_IF_ERROR(FillAnswer(kept.answer, answer));
+  const std::string study_id = names_study ? kept.study_id : "";
+  if (answer.has_infeasible()) return ResponseOf(InfeasibleStatus(answer.infeasible()), study_id);
+  ASSIGN_OR_RETURN(v1::RecommendResponse response,
+                   ResponseOf(std::move(*answer.mutable_result()), study_id));
+  response.set_source("cache");
+  return response;
+}
+
+// Returns the answer to a question that was stated in the same bytes before; null if there is none.
+absl::StatusOr<std::shared_ptr<const KeptAnswer>> KnownAnswer(const QuestionContext& context,
+                                                              const std::string& stated,
+                                                              bool needs_study) {
+  if (context.answers == nullptr) return nullptr;
+  ASSIGN_OR_RETURN(const auto key, context.answers->KeyOfStated(stated));
+  if (!key.has_value()) return nullptr;
+  return context.answers->Find(*key, needs_study);
+}
+
 absl::Status CheckPlansStated(const v1::ComparePlansRequest& request) {
   std::vector<FieldViolation> found;
   for (const auto& [field, is_stated] : {std::pair("first_plan", request.has_first_plan()),
@@ -117,32 +180,47 @@ absl::Status CheckPlansStated(const v1::ComparePlansRequest& request) {
 
 }  // namespace
 
-absl::StatusOr<AnsweredQuestion> AnswerTuneRequest(const v1::TuneRequest& question,
-                                                   const QuestionContext& context,
-                                                   std::chrono::system_clock::time_point end) {
+absl::StatusOr<v1::RecommendResponse> AnswerRecommend(const v1::RecommendRequest& request,
+                                                      const QuestionContext& context,
+                                                      std::chrono::system_clock::time_point end,
+                                                      const RecordAnswer& record) {
+  const bool needs_study = record != nullptr && !request.is_unrecorded();
+  const std::string stated = request.question().SerializeAsString();
+  ASSIGN_OR_RETURN(const auto known, KnownAnswer(context, stated, needs_study));
+  if (known != nullptr) return ResponseOf(*known, needs_study);
   AnsweredQuestion answered;
-  ASSIGN_OR_RETURN(answered.asked, FromWire(question, context.knowledge));
-  StudyControl control;
-  control.cancel = context.cancel;
-  control.open_model = context.open_model;
-  ASSIGN_OR_RETURN(control.history, context.history(answered.asked.request.history_sequence));
-  answered.history_sequence = control.history.sequence;
-  const Seconds left = end - std::chrono::system_clock::now();
-  if (left <= Seconds(0)) {
-    return absl::DeadlineExceededError("the deadline is too short for a search");
+  ASSIGN_OR_RETURN(answered.asked, FromWire(request.question(), context.knowledge));
+  ASSIGN_OR_RETURN(const HistorySource history,
+                   context.history(answered.asked.request.history_sequence));
+  answered.history_sequence = history.sequence;
+  std::optional<std::string> key;
+  if (context.answers != nullptr) {
+    context.answers->Learn(stated, answered.asked);
+    ASSIGN_OR_RETURN(key, context.answers->KeyOf(answered.asked, history.sequence));
   }
-  ResolvedStudy limited = answered.asked;
-  limited.request.deadline = std::min(left, limited.request.deadline.value_or(left));
-  answered.answer = RunStudy(limited, context.knowledge, control);
-  return answered;
-}
-
-absl::StatusOr<v1::TuneResult> ResultOf(const absl::StatusOr<StudyAnswer>& answer) {
-  if (!answer.ok()) return answer.status();
-  if (const auto* infeasible = std::get_if<Infeasible>(&*answer)) {
-    return InfeasibleStatus(ToWire(*infeasible));
+  if (key.has_value()) {
+    // The same question may have been stated in other bytes.
+    if (const auto kept = context.answers->Find(*key, needs_study)) {
+      return ResponseOf(*kept, needs_study);
+    }
   }
-  return ToWire(std::get<StudyResult>(*answer));
+  ASSIGN_OR_RETURN(const bool is_whole, Search(context, history, end, answered));
+  if (absl::IsCancelled(answered.answer.status())) return answered.answer.status();
+  if (!is_whole || !key.has_value()) {
+    return ResponseOf(ResultOf(answered.answer), needs_study ? record(answered) : "");
+  }
+  std::string answer = ProtobufCodec(context.knowledge).encode_answer(*answered.answer);
+  if (!needs_study) {
+    context.answers->KeepUnrecorded(*key, std::move(answer));
+    return ResponseOf(ResultOf(answered.answer), "");
+  }
+  bool is_own = false;
+  const auto kept = context.answers->KeepRecorded(*key, std::move(answer), [&] {
+    is_own = true;
+    return record(answered);
+  });
+  if (!is_own) return ResponseOf(*kept, needs_study);
+  return ResponseOf(ResultOf(answered.answer), kept->study_id);
 }
 
 v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second) {

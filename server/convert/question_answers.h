@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/service.pb.h"
+#include "server/engine/answer_memory.h"
 #include "server/engine/history_queries.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
@@ -28,23 +29,28 @@ struct QuestionContext {
   OpenHistory history = {};
   OpenPlanModel open_model = {};  // null: there are no vendors' models
   std::stop_token cancel = {};
+  AnswerMemory* answers = nullptr;  // null: equal questions are searched again
 };
 
-// A question that has been answered, and what the answer rests on.
+// A question that a search has answered, and what the answer rests on.
 struct AnsweredQuestion {
   ResolvedStudy asked = {};
   std::int64_t history_sequence = 0;
   absl::StatusOr<StudyAnswer> answer = absl::UnknownError("not answered");
 };
 
-// Searches for the answer until `end` at the latest. The status has the mistakes of the question,
-// or DEADLINE_EXCEEDED if there is no time left.
-absl::StatusOr<AnsweredQuestion> AnswerTuneRequest(const v1::TuneRequest& question,
-                                                   const QuestionContext& context,
-                                                   std::chrono::system_clock::time_point end);
+// Makes a study of an answer and returns its id; empty if it could not. Null: none is made.
+using RecordAnswer = std::function<std::string(const AnsweredQuestion&)>;
 
-// Returns the result; FAILED_PRECONDITION with reason NO_FEASIBLE_PLAN if nothing fits.
-absl::StatusOr<v1::TuneResult> ResultOf(const absl::StatusOr<StudyAnswer>& answer);
+// Answers RecommendationService.Recommend: at once if an equal question had been answered from the
+// same measurements, and else by a search until `end` at the latest. Answers that a deadline cut
+// are recorded, but not remembered. The status has the mistakes of the question, or
+// DEADLINE_EXCEEDED if there is no time left, or what the search failed with; FAILED_PRECONDITION
+// with reason NO_FEASIBLE_PLAN if nothing fits.
+absl::StatusOr<v1::RecommendResponse> AnswerRecommend(const v1::RecommendRequest& request,
+                                                      const QuestionContext& context,
+                                                      std::chrono::system_clock::time_point end,
+                                                      const RecordAnswer& record = {});
 
 // Returns both estimates and the difference in each cause of time and each kind of memory.
 v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second);

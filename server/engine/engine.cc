@@ -16,6 +16,7 @@
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
+#include "server/engine/answer_memory.h"
 #include "server/engine/followers.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/journal_events.h"
@@ -93,6 +94,7 @@ struct Engine::State {
   const StoreAccess access = store.Access();
   const HistoryQueries queries{access};
   Followers followers{access};
+  AnswerMemory answers{access, codec};
 
   // Guards what follows. A change of a study in the store and in the queue is one step, so the
   // mutex is held while the store is written. Reading the store does not need it.
@@ -458,6 +460,8 @@ void Engine::Unsubscribe(std::int64_t subscription) { state_->followers.Remove(s
 const StoreAccess& Engine::store() const { return state_->access; }
 
 const HistoryQueries& Engine::queries() const { return state_->queries; }
+
+AnswerMemory& Engine::answers() const { return state_->answers; }
 
 std::chrono::duration<double> Engine::longest_store_hold() const {
   return state_->store.longest_hold();

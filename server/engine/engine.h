@@ -24,6 +24,8 @@
 
 namespace meshwright {
 
+class AnswerMemory;
+
 struct CreateStudyOptions {
   std::optional<std::string> study_id = {};
   std::optional<std::string> request_id = {};
@@ -99,6 +101,9 @@ class Engine {
 
   // Returns the queries that answer what clients ask of the store.
   [[nodiscard]] const HistoryQueries& queries() const;
+
+  // Returns the answers that it remembers. They last as long as the engine.
+  [[nodiscard]] AnswerMemory& answers() const;
 
   // Returns the longest time for which one group of writes kept others waiting.
   [[nodiscard]] std::chrono::duration<double> longest_store_hold() const;

@@ -71,12 +71,8 @@ absl::StatusOr<Work> Get(const ReadFace& face, const HttpRequest& /*http*/,
 absl::StatusOr<v1::RecommendResponse> Recommend(const ReadFace& face,
                                                 const v1::RecommendRequest& request,
                                                 std::stop_token cancel) {
-  const auto end = std::chrono::system_clock::now() + face.ask_limit;
-  ASSIGN_OR_RETURN(const AnsweredQuestion answered,
-                   AnswerTuneRequest(request.question(), ContextOf(face, std::move(cancel)), end));
-  v1::RecommendResponse response;
-  ASSIGN_OR_RETURN(*response.mutable_result(), ResultOf(answered.answer));
-  return response;
+  return AnswerRecommend(request, ContextOf(face, std::move(cancel)),
+                         std::chrono::system_clock::now() + face.ask_limit);
 }
 
 absl::StatusOr<v1::EvaluatePlansResponse> Evaluate(const ReadFace& face,

@@ -14,6 +14,7 @@
 #include "server/auth/callers.h"
 #include "server/convert/question_answers.h"
 #include "server/convert/study_wire.h"
+#include "server/engine/answer_memory.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/journal_events.h"
 #include "server/tuner/question/knowledge.h"
@@ -53,6 +54,7 @@ struct ReadFace {
   // The measurements that questions learn from.
   const OpenHistory learnt = [](std::optional<std::int64_t>) { return HistorySource(); };
   const OpenPlanModel open_model = {};         // null: there are no vendors' models
+  AnswerMemory* const answers = nullptr;       // null: equal questions are searched again
   const std::optional<WriteFace> writes = {};  // absent: studies cannot be changed over HTTP
   const std::chrono::milliseconds ask_limit = std::chrono::seconds(30);  // for one question
   const KnownCallers* const callers = nullptr;  // null: everybody may do everything
@@ -63,7 +65,8 @@ inline QuestionContext ContextOf(const ReadFace& face, std::stop_token cancel = 
   return {.knowledge = face.knowledge,
           .history = face.learnt,
           .open_model = face.open_model,
-          .cancel = std::move(cancel)};
+          .cancel = std::move(cancel),
+          .answers = face.answers};
 }
 
 }  // namespace meshwright

@@ -95,6 +95,7 @@ class HttpFace {
         .feed = {},
         .server_info = [] { return ServerInfo(KnownChips(), 7); },
         .learnt = [this](std::optional<std::int64_t> up_to) { return engine_->History(up_to); },
+        .answers = &engine_->answers(),
         .writes = std::move(writes)});
     server_ = *HttpServer::Start({.listen = "127.0.0.1:0"}, DashboardHandler(*face_));
     connection_ = std::make_unique<HttpConnection>(server_->address());
@@ -142,6 +143,12 @@ TEST(HttpAsksTest, AReadOnlyServerAnswersQuestionsAndKeepsNothing) {
       http.Ask("POST", "/v1/plans:recommend", RecommendBody(SmallQuestion())));
   EXPECT_EQ(answer.study_id(), "");
   ASSERT_EQ(answer.result().plans_size(), 5);
+  EXPECT_EQ(answer.source(), "model");
+  auto again = Parsed<v1::RecommendResponse>(
+      http.Ask("POST", "/v1/plans:recommend", RecommendBody(SmallQuestion())));
+  EXPECT_EQ(again.source(), "cache");
+  again.set_source(answer.source());
+  EXPECT_EQ(Json(again), Json(answer));
 
   v1::ComparePlansRequest pair;
   *pair.mutable_question() = SmallQuestion();

@@ -328,5 +328,25 @@ TEST_F(MeasurementsTest, KeepsCalibrations) {
   EXPECT_TRUE(absl::IsInvalidArgument(recorder_->InsertCalibration({})));
 }
 
+TEST_F(MeasurementsTest, TheLastSequenceOfAChipCountsItsRunsAndAllRetractions) {
+  MeasurementRecord other = MakeMeasurement("other", "gpt");
+  other.question.chip = "another";
+  ASSERT_TRUE(Insert({MakeMeasurement("a"), MakeMeasurement("b"), other}).ok());
+  const auto last = [this](const std::string& chip, std::int64_t up_to) {
+    return recorder_->LastSequenceOf(chip, "megatron", up_to).value();
+  };
+  EXPECT_EQ(last("nvidia-a100-sxm4-80gb", 9), 2);
+  EXPECT_EQ(last("nvidia-a100-sxm4-80gb", 1), 1);
+  EXPECT_EQ(last("another", 9), 3);
+  EXPECT_EQ(last("another", 2), 0);
+  EXPECT_EQ(last("", 9), 0);
+  EXPECT_EQ(recorder_->LastSequenceOf("another", "deepspeed", 9).value(), 0);
+  ASSERT_TRUE(recorder_->RetractMeasurement("a", {.reason = "wrong"}).ok());
+  for (const std::string chip : {"nvidia-a100-sxm4-80gb", "another", ""}) {
+    EXPECT_EQ(last(chip, 9), 4) << chip;
+  }
+  EXPECT_EQ(last("", 3), 0);
+}
+
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

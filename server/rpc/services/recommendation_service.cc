@@ -64,7 +64,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, {context_.callers, "Recommend", *context, *request},
         [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
-          return Answer(*request, *response, {search_end, std::move(cancel)});
+          ASSIGN_OR_RETURN(*response, Answer(*request, {search_end, std::move(cancel)}));
+          return absl::OkStatus();
         });
   }
 
@@ -157,40 +158,25 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return bounded;
   }
 
-  absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
-                      const Limits& limits) {
-    const auto start = SystemClock::now();
-    ASSIGN_OR_RETURN(
-        const AnsweredQuestion answered,
-        AnswerTuneRequest(request.question(), QuestionContextOf(context_, limits.cancel),
-                          limits.search_end));
-    if (absl::IsCancelled(answered.answer.status())) return answered.answer.status();
-
-    std::optional<std::string> study_id;
-    if (!request.is_unrecorded()) {
-      study_id = Record(
-          answered.asked, answered.answer,
-          {.start_time_ms = Milliseconds(start), .history_sequence = answered.history_sequence});
-    }
-    response.set_study_id(study_id.value_or(""));
-    auto result = ResultOf(answered.answer);
-    if (!result.ok()) {
-      return study_id.has_value() ? WithStudyId(result.status(), *study_id) : result.status();
-    }
-    *response.mutable_result() = *std::move(result);
-    return absl::OkStatus();
+  absl::StatusOr<v1::RecommendResponse> Answer(const v1::RecommendRequest& request,
+                                               const Limits& limits) {
+    const std::int64_t start_ms = Milliseconds(SystemClock::now());
+    return AnswerRecommend(request, QuestionContextOf(context_, limits.cancel), limits.search_end,
+                           [this, start_ms](const AnsweredQuestion& answered) {
+                             return Record(answered, start_ms);
+                           });
   }
 
-  // Records an answer. If the store fails, the answer is still sent, but without a study, because
-  // the answer is worth more than its record.
-  std::optional<std::string> Record(const ResolvedStudy& asked,
-                                    const absl::StatusOr<StudyAnswer>& answer,
-                                    const OutsideRun& run) {
-    const auto study = context_.engine.RecordStudy(asked, answer, run);
+  // Records an answer and returns the study's id. If the store fails, the answer is still sent, but
+  // without a study, because the answer is worth more than its record.
+  std::string Record(const AnsweredQuestion& answered, std::int64_t start_ms) {
+    const auto study = context_.engine.RecordStudy(
+        answered.asked, answered.answer,
+        {.start_time_ms = start_ms, .history_sequence = answered.history_sequence});
     if (study.ok()) return study->id;
     spdlog::warn("event=not_recorded method=Recommend reason={} what=\"{}\"",
                  Reason(study.status()), std::string(study.status().message()));
-    return std::nullopt;
+    return "";
   }
 
   const ServiceContext context_;

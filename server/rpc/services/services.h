@@ -47,7 +47,8 @@ inline QuestionContext QuestionContextOf(const ServiceContext& context, std::sto
           .history = [&engine = context.engine](
                          std::optional<std::int64_t> up_to) { return engine.History(up_to); },
           .open_model = context.open_model,
-          .cancel = std::move(cancel)};
+          .cancel = std::move(cancel),
+          .answers = &context.engine.answers()};
 }
 
 // A service whose streams must be told that the server stops. Close() is called once, from the
