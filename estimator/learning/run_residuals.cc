@@ -3,8 +3,11 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 namespace meshwright {
@@ -159,6 +162,77 @@ VectorXd CovarianceWith(const FittedResiduals& fitted, const PlanPoint& point) {
 
 double Log2(double value) { return std::log2(std::max(1.0, value)); }
 
+FittedResiduals Unfitted(const ResidualPrior& prior) {
+  return {.job_variance = Squared(prior.job),
+          .plan_variance = Squared(prior.plan),
+          .noise_variance = Squared(prior.noise)};
+}
+
+// Fits at least one run.
+FittedResiduals FitOrdered(const std::vector<RunResidual>& ordered, const ResidualPrior& prior) {
+  FittedResiduals fitted = Unfitted(prior);
+  VectorXd residuals(static_cast<Index>(ordered.size()));
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    residuals[static_cast<Index>(i)] = ordered[i].log_ratio;
+    fitted.points.push_back(ordered[i].point);
+    fitted.similarities.push_back(Similarity(ordered[i], kAsked, prior));
+  }
+  const MatrixXd covariance = PriorCovariance(ordered, prior);
+  // Starts at the median, which one outlier does not move, and with a prior that allows for it:
+  // runs that agree with one another on a large factor are not all outliers.
+  const auto n = static_cast<double>(residuals.size());
+  const double median = MedianOf(residuals);
+  const double middle = median * n / (n + 1);
+  const double expected = Squared(prior.job) + Squared(prior.plan);
+  Scales scales = {.signal = n > 1 ? std::max(1.0, Squared(median) / expected) : 1,
+                   .noise = Squared(prior.noise)};
+  scales.weights =
+      RobustWeights((residuals.array() - (n > 1 ? median : middle)).square(), scales.noise);
+  for (int round = 0; round < kRounds; ++round) Improve(covariance, residuals, prior, scales);
+
+  const Posterior posterior = Solve(covariance, residuals, scales);
+  fitted.job_variance *= scales.signal;
+  fitted.plan_variance *= scales.signal;
+  fitted.most_plan_log_factor = kMaxPlanLogFactor * std::max(1.0, scales.signal);
+  fitted.noise_variance = scales.noise;
+  fitted.weights.assign(posterior.weights.begin(), posterior.weights.end());
+  fitted.precision.assign(posterior.precision.data(),
+                          posterior.precision.data() + posterior.precision.size());
+  return fitted;
+}
+
+auto FieldsOf(const ResidualPrior& prior) {
+  return std::tie(prior.job, prior.plan, prior.noise, prior.noise_rows, prior.same_nodes_similarity,
+                  prior.other_nodes_similarity);
+}
+
+// A fit that was made before.
+struct KnownFit {
+  std::vector<RunResidual> ordered = {};
+  ResidualPrior prior = {};
+  FittedResiduals fitted = {};
+};
+
+// A thread remembers its last large fits: many questions learn from the same runs, and a fit of
+// 128 takes longer than the search for a small model. The result is the same without this.
+constexpr std::size_t kKnownFits = 4;
+constexpr std::size_t kLeastKnownRuns = 32;
+
+// A thread remembers the last factor too, because the plans of an answer have one precision.
+struct KnownFactor {
+  std::vector<double> precision = {};
+  Eigen::LLT<MatrixXd> factor = {};
+};
+
+const Eigen::LLT<MatrixXd>& FactorOf(const std::vector<double>& precision, Index size) {
+  thread_local std::optional<KnownFactor> known;
+  if (!known.has_value() || known->precision != precision) {
+    const Eigen::Map<const MatrixXd> matrix(precision.data(), size, size);
+    known = KnownFactor{.precision = precision, .factor = matrix.llt()};
+  }
+  return known->factor;
+}
+
 }  // namespace
 
 double Likeness(const PlanPoint& a, const PlanPoint& b) {
@@ -192,39 +266,17 @@ PlanPoint PointOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
 }
 
 FittedResiduals FitResiduals(std::span<const RunResidual> runs, const ResidualPrior& prior) {
-  FittedResiduals fitted = {.job_variance = Squared(prior.job),
-                            .plan_variance = Squared(prior.plan),
-                            .noise_variance = Squared(prior.noise)};
-  if (runs.empty()) return fitted;
+  if (runs.empty()) return Unfitted(prior);
   const std::vector<RunResidual> ordered = Ordered(runs);
-  VectorXd residuals(static_cast<Index>(ordered.size()));
-  for (std::size_t i = 0; i < ordered.size(); ++i) {
-    residuals[static_cast<Index>(i)] = ordered[i].log_ratio;
-    fitted.points.push_back(ordered[i].point);
-    fitted.similarities.push_back(Similarity(ordered[i], kAsked, prior));
-  }
-  const MatrixXd covariance = PriorCovariance(ordered, prior);
-  // Starts at the median, which one outlier does not move, and with a prior that allows for it:
-  // runs that agree with one another on a large factor are not all outliers.
-  const auto n = static_cast<double>(residuals.size());
-  const double median = MedianOf(residuals);
-  const double middle = median * n / (n + 1);
-  const double expected = Squared(prior.job) + Squared(prior.plan);
-  Scales scales = {.signal = n > 1 ? std::max(1.0, Squared(median) / expected) : 1,
-                   .noise = Squared(prior.noise)};
-  scales.weights =
-      RobustWeights((residuals.array() - (n > 1 ? median : middle)).square(), scales.noise);
-  for (int round = 0; round < kRounds; ++round) Improve(covariance, residuals, prior, scales);
-
-  const Posterior posterior = Solve(covariance, residuals, scales);
-  fitted.job_variance *= scales.signal;
-  fitted.plan_variance *= scales.signal;
-  fitted.most_plan_log_factor = kMaxPlanLogFactor * std::max(1.0, scales.signal);
-  fitted.noise_variance = scales.noise;
-  fitted.weights.assign(posterior.weights.begin(), posterior.weights.end());
-  fitted.precision.assign(posterior.precision.data(),
-                          posterior.precision.data() + posterior.precision.size());
-  return fitted;
+  if (ordered.size() < kLeastKnownRuns) return FitOrdered(ordered, prior);
+  thread_local std::deque<KnownFit> known;
+  const auto found = std::ranges::find_if(known, [&](const KnownFit& fit) {
+    return FieldsOf(fit.prior) == FieldsOf(prior) && fit.ordered == ordered;
+  });
+  if (found != known.end()) return found->fitted;
+  if (known.size() == kKnownFits) known.pop_back();
+  known.push_front({.ordered = ordered, .prior = prior, .fitted = FitOrdered(ordered, prior)});
+  return known.front().fitted;
 }
 
 double JobLogFactor(const FittedResiduals& fitted) {
@@ -259,8 +311,7 @@ double OpenShare(const FittedResiduals& fitted, double factor_variance) {
 
 std::vector<double> LearntCoordinates(const FittedResiduals& fitted, const PlanPoint& point) {
   const VectorXd with = CovarianceWith(fitted, point);
-  const Eigen::Map<const MatrixXd> precision(fitted.precision.data(), with.size(), with.size());
-  const VectorXd coordinates = precision.llt().matrixU() * with;
+  const VectorXd coordinates = FactorOf(fitted.precision, with.size()).matrixU() * with;
   return {coordinates.begin(), coordinates.end()};
 }
 

@@ -217,9 +217,10 @@ absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
   std::vector<JobReport> reports;
   reports.reserve(read.size());
   for (ReadReport& one : read) reports.push_back(std::move(one.report));
-  ASSIGN_OR_RETURN(const std::vector<KeptReport> kept,
-                   KeepJobReports(reports, context.store, context.knowledge,
-                                  ProtobufCodec(context.knowledge), context.time_ms));
+  ASSIGN_OR_RETURN(
+      const std::vector<KeptReport> kept,
+      KeepJobReports(reports, {.store = context.store, .history = context.history},
+                     context.knowledge, ProtobufCodec(context.knowledge), context.time_ms));
   std::vector<v1::CreateJobReportResponse> responses(kept.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {
     *responses[i].mutable_report() = ToWire(kept[i].measurement);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -9,6 +10,7 @@
 #include "search_space/base/status.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
@@ -20,6 +22,8 @@ struct ReportContext {
   const Knowledge& knowledge;
   StoreAccess store = {};
   std::int64_t time_ms = 0;
+  // Returns the measurements as of now; null: they are read from the store.
+  std::function<absl::StatusOr<HistorySource>()> history = {};
 };
 
 inline constexpr int kMaxReports = 1000;  // in one batch

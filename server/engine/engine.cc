@@ -18,13 +18,13 @@
 #include "search_space/spec/cluster.h"
 #include "server/engine/answer_memory.h"
 #include "server/engine/followers.h"
+#include "server/engine/history_memory.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
 #include "server/engine/recovery.h"
 #include "server/engine/saving.h"
 #include "server/engine/store.h"
-#include "server/engine/store_history.h"
 #include "server/engine/stored_trials.h"
 #include "server/engine/study_id.h"
 #include "server/engine/study_queue.h"
@@ -66,7 +66,7 @@ struct Engine::State {
   absl::StatusOr<ResolvedStudy> Begin(const std::string& id);
   absl::Status SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
                           StudyRequest& request) const;
-  HistorySource HistoryUpTo(std::int64_t sequence) const;
+  HistorySource HistoryUpTo(std::int64_t sequence);
   void RunOne(const std::string& id);
   absl::StatusOr<StudyAnswer> Answer(const std::string& id, const ResolvedStudy& study,
                                      std::optional<Progress>& unsaved_progress);
@@ -95,6 +95,7 @@ struct Engine::State {
   const HistoryQueries queries{access};
   Followers followers{access};
   AnswerMemory answers{access, codec};
+  HistoryMemory history{access, knowledge, codec};
 
   // Guards what follows. A change of a study in the store and in the queue is one step, so the
   // mutex is held while the store is written. Reading the store does not need it.
@@ -167,11 +168,9 @@ absl::Status Engine::State::SetRunning(Recorder& recorder, const std::string& id
   return absl::OkStatus();
 }
 
-HistorySource Engine::State::HistoryUpTo(std::int64_t sequence) const {
+HistorySource Engine::State::HistoryUpTo(std::int64_t sequence) {
   return {.sequence = sequence, .read = [this, sequence](const Problem& problem) {
-            return ReadFrom(access, [&](const Recorder& recorder) {
-              return ReadStoreHistory(recorder, problem, knowledge, codec, sequence);
-            });
+            return history.Read(problem, sequence);
           }};
 }
 

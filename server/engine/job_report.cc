@@ -159,20 +159,26 @@ absl::Status WarnOfDrift(MeasuredRows& rows, std::vector<KeptReport>& kept) {
   return absl::OkStatus();
 }
 
-// Prepares each question from what the store has at this moment. It handles one question after the
-// other and lets others use the store meanwhile, because each takes a tenth of a second.
-absl::StatusOr<std::vector<PreparedQuestion>> PrepareAll(
-    std::span<const ReportedQuestion> questions, const StoreAccess& store,
-    const Knowledge& knowledge, const StudyCodec& codec) {
+// Returns the measurements of a store as of now.
+absl::StatusOr<HistorySource> HistoryOf(const StoreAccess& store, const Knowledge& knowledge,
+                                        const StudyCodec& codec) {
   HistorySource source;
   ASSIGN_OR_RETURN(source.sequence, ReadFrom(store, [](const Recorder& open) {
                      return open.LastMeasurementSequence();
                    }));
-  source.read = [&](const Problem& problem) {
+  source.read = [&store, &knowledge, &codec, sequence = source.sequence](const Problem& problem) {
     return ReadFrom(store, [&](const Recorder& open) {
-      return ReadStoreHistory(open, problem, knowledge, codec, source.sequence);
+      return ReadStoreHistory(open, problem, knowledge, codec, sequence);
     });
   };
+  return source;
+}
+
+// Prepares each question from what the store has at this moment. It handles one question after the
+// other and lets others use the store meanwhile, because each may take a tenth of a second.
+absl::StatusOr<std::vector<PreparedQuestion>> PrepareAll(
+    std::span<const ReportedQuestion> questions, const HistorySource& source,
+    const Knowledge& knowledge) {
   std::vector<PreparedQuestion> prepared;
   for (const ReportedQuestion& question : questions) {
     ASSIGN_OR_RETURN(PreparedQuestion one, Prepare({.request = {.question = question.stated},
@@ -197,10 +203,11 @@ std::vector<CalibrationRecord> CalibrationsOf(std::span<const PreparedQuestion> 
 }  // namespace
 
 absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
-                                                       const StoreAccess& store,
+                                                       const ReportedStore& reported_to,
                                                        const Knowledge& knowledge,
                                                        const StudyCodec& codec,
                                                        std::int64_t time_ms) {
+  const StoreAccess& store = reported_to.store;
   const ReportedQuestions reported = DistinctQuestions(reports, codec);
   if (reported.questions.size() > kMaxReportedQuestions) {
     return InvalidFields(
@@ -209,8 +216,11 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                      "batch",
                                      reported.questions.size(), kMaxReportedQuestions)}});
   }
+  ASSIGN_OR_RETURN(const HistorySource source, reported_to.history
+                                                   ? reported_to.history()
+                                                   : HistoryOf(store, knowledge, codec));
   ASSIGN_OR_RETURN(const std::vector<PreparedQuestion> prepared,
-                   PrepareAll(reported.questions, store, knowledge, codec));
+                   PrepareAll(reported.questions, source, knowledge));
   const std::vector<CalibrationRecord> calibrations = CalibrationsOf(prepared, codec, time_ms);
   std::vector<MeasurementRecord> measurements;
   for (std::size_t i = 0; i < reports.size(); ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,13 @@ struct KeptReport {
   std::vector<std::string> warnings = {};
 };
 
+// The store that reports are kept in.
+struct ReportedStore {
+  StoreAccess store = {};
+  // Returns the measurements as of now; null: they are read from the store.
+  std::function<absl::StatusOr<HistorySource>()> history = {};
+};
+
 // The number of different questions in one batch is limited, because each is calibrated anew.
 inline constexpr std::size_t kMaxReportedQuestions = 50;
 
@@ -51,7 +59,7 @@ inline constexpr double kUnlikelyStepRatio = 100;
 // is not asked about. Other errors are the store's: REQUEST_ID_REUSED for a request_id that another
 // report used.
 absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
-                                                       const StoreAccess& store,
+                                                       const ReportedStore& reported_to,
                                                        const Knowledge& knowledge,
                                                        const StudyCodec& codec,
                                                        std::int64_t time_ms);

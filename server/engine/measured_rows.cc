@@ -41,17 +41,14 @@ absl::StatusOr<HistoryRow> MeasuredRows::RowOf(const MeasurementRecord& measurem
                                             .plan = std::move(resolved.plan)}};
 }
 
-absl::StatusOr<const MeasuredRows::StoredQuestion*> MeasuredRows::Stored(
-    const std::string& digest) {
-  const auto [place, is_new] = questions_.try_emplace(digest);
-  if (is_new) {
-    ASSIGN_OR_RETURN(const QuestionRecord record, recorder_.GetQuestion(digest));
-    place->second = QuestionOf(record);
-  }
-  return &place->second;
+absl::StatusOr<const StoredQuestion*> MeasuredRows::Stored(const std::string& digest) {
+  const auto known = questions_.find(digest);
+  if (known != questions_.end()) return &known->second;
+  ASSIGN_OR_RETURN(const QuestionRecord record, recorder_.GetQuestion(digest));
+  return &questions_.emplace(digest, QuestionOf(record)).first->second;
 }
 
-MeasuredRows::StoredQuestion MeasuredRows::QuestionOf(const QuestionRecord& record) const {
+StoredQuestion MeasuredRows::QuestionOf(const QuestionRecord& record) const {
   absl::StatusOr<Question> question = codec_.decode_question(record.question);
   if (!question.ok()) return {.refusal = question.status()};
   absl::StatusOr<Problem> problem = ResolveProblem(*question, knowledge_);

@@ -23,6 +23,15 @@ struct MeasuredRow {
   absl::Status refusal = {};           // says why the row is absent
 };
 
+// A question from the store, resolved with today's facts.
+struct StoredQuestion {
+  Question question = {};
+  std::shared_ptr<const Problem> problem = {};
+  Seconds floor = Seconds(0);  // no step can be shorter
+  absl::Status refusal = {};   // why this program cannot ask it; then the fields above are empty
+};
+using StoredQuestions = std::map<std::string, StoredQuestion>;  // by digest
+
 // Selects the measurements of a store that calibration may use. Nothing else does, so that answers
 // and reports about a history count the same runs. A measurement is refused
 // if this program cannot read it, if today's facts refuse its plan or question, or if it claims
@@ -30,8 +39,15 @@ struct MeasuredRow {
 // outlive it.
 class MeasuredRows {
  public:
-  MeasuredRows(const Recorder& recorder, const Knowledge& knowledge, const StudyCodec& codec)
-      : recorder_(recorder), knowledge_(knowledge), codec_(codec) {}
+  // `questions` are those that were resolved before; null: none, and none are kept.
+  MeasuredRows(const Recorder& recorder, const Knowledge& knowledge, const StudyCodec& codec,
+               StoredQuestions* questions = nullptr)
+      : recorder_(recorder),
+        knowledge_(knowledge),
+        codec_(codec),
+        questions_(questions == nullptr ? own_questions_ : *questions) {}
+  MeasuredRows(const MeasuredRows&) = delete;
+  MeasuredRows& operator=(const MeasuredRows&) = delete;
 
   // Errors are the store's.
   absl::StatusOr<MeasuredRow> Read(const MeasurementRecord& measurement);
@@ -39,14 +55,6 @@ class MeasuredRows {
   [[nodiscard]] const Recorder& recorder() const { return recorder_; }
 
  private:
-  // A question from the store, resolved with today's facts.
-  struct StoredQuestion {
-    Question question = {};
-    std::shared_ptr<const Problem> problem = {};
-    Seconds floor = Seconds(0);  // no step can be shorter
-    absl::Status refusal = {};   // why this program cannot ask it; then the fields above are empty
-  };
-
   static absl::StatusOr<HistoryRow> RowOf(const MeasurementRecord& measurement,
                                           const StoredQuestion& stored);
   absl::StatusOr<const StoredQuestion*> Stored(const std::string& digest);
@@ -55,7 +63,8 @@ class MeasuredRows {
   const Recorder& recorder_;
   const Knowledge& knowledge_;
   const StudyCodec& codec_;
-  std::map<std::string, StoredQuestion> questions_;
+  StoredQuestions own_questions_;
+  StoredQuestions& questions_;
 };
 
 }  // namespace meshwright

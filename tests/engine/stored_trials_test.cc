@@ -75,7 +75,7 @@ class StoredTrialsTest : public EngineTest {
   // The jobs that were submitted and the questions that were asked in one run of a study.
   struct Seen {
     std::vector<ParallelPlan> submitted = {};
-    std::vector<HistoryRow> history = {};
+    SharedRows history = {};
     std::int64_t history_sequence = 0;
   };
 
@@ -168,7 +168,7 @@ TEST_F(StoredTrialsTest, TheNextStudyLearnsFromThemAndRunsNothingTwice) {
   EXPECT_EQ(seen_[0].history_sequence, 0);
   EXPECT_EQ(seen_[1].history.size(), 6u);
   EXPECT_EQ(seen_[1].history_sequence, 6);
-  for (const HistoryRow& row : seen_[1].history) EXPECT_NE(row.measurement_id, "");
+  for (const auto& row : seen_[1].history) EXPECT_NE(row->measurement_id, "");
   EXPECT_EQ(seen_[0].submitted.size(), 6u);
   EXPECT_TRUE(seen_[1].submitted.empty());
   const auto calibrations = OpenStore().ListCalibrations(std::nullopt, 0, "");

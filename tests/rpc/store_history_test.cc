@@ -193,7 +193,7 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
   const auto history = ReadStoreHistory(recorder, problem, knowledge_, codec_, 4);
   ASSERT_TRUE(history.ok()) << history.status();
   ASSERT_EQ(history->rows.size(), 1u);
-  EXPECT_EQ(history->rows[0].measurement_id, "m-good");
+  EXPECT_EQ(history->rows[0]->measurement_id, "m-good");
   ASSERT_EQ(history->warnings.size(), 1u);
   // The newest are examined first.
   EXPECT_EQ(history->warnings[0].find("3 of the store's measurements were left out, because they "

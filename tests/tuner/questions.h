@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,13 @@ inline std::vector<HistoryRow> ResolvedRows(std::vector<HistoryRow> rows) {
     row.resolved.plan = ResolvePlan(row.plan, *row.resolved.problem, "plan").value().plan;
   }
   return rows;
+}
+
+// Returns the rows as a store lends them.
+inline SharedRows Shared(const std::vector<HistoryRow>& rows) {
+  SharedRows shared;
+  for (const HistoryRow& row : rows) shared.push_back(std::make_shared<const HistoryRow>(row));
+  return shared;
 }
 
 inline HistoryRow ResolvedRow(HistoryRow row) { return ResolvedRows({std::move(row)}).front(); }

@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <stop_token>
 
 #include "meshwright/v1/history.grpc.pb.h"
@@ -52,7 +53,10 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
 
  private:
   [[nodiscard]] ReportContext Reports() const {
-    return {.knowledge = context_.knowledge, .store = context_.engine.store(), .time_ms = NowMs()};
+    return {.knowledge = context_.knowledge,
+            .store = context_.engine.store(),
+            .time_ms = NowMs(),
+            .history = [this] { return context_.engine.History(std::nullopt); }};
   }
 
   const ServiceContext context_;

@@ -70,7 +70,7 @@ void AppendSpan(const Span& span, std::string_view arguments, std::string& text)
 
 absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
                                         const std::vector<HistoryRow>& history,
-                                        const std::vector<HistoryRow>& stored) {
+                                        const SharedRows& stored) {
   const Problem& problem = *asked.problem;
   const ParallelPlan& plan = asked.plan.plan;
   const Calibration calibration =
@@ -138,7 +138,7 @@ std::string TraceEvents(const Timeline& timeline) {
 
 absl::StatusOr<std::string> TraceOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
                                         const std::vector<HistoryRow>& history,
-                                        const std::vector<HistoryRow>& stored) {
+                                        const SharedRows& stored) {
   ASSIGN_OR_RETURN(const Timeline timeline, TimelineOfPlan(asked, knowledge, history, stored));
   if (timeline.operations.size() > kMaxAnsweredOperations) {
     return InvalidFields(

@@ -14,7 +14,7 @@ namespace meshwright {
 // `history` calibrates it, and so do the rows of a store.
 absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
                                         const std::vector<HistoryRow>& history,
-                                        const std::vector<HistoryRow>& stored = {});
+                                        const SharedRows& stored = {});
 
 // Returns the timeline in the trace event format that Perfetto and chrome://tracing open
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). It has one
@@ -28,6 +28,6 @@ inline constexpr int kMaxAnsweredOperations = 200'000;
 // than kMaxAnsweredOperations.
 absl::StatusOr<std::string> TraceOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
                                         const std::vector<HistoryRow>& history,
-                                        const std::vector<HistoryRow>& stored);
+                                        const SharedRows& stored);
 
 }  // namespace meshwright

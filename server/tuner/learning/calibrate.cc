@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +30,7 @@
 #include "search_space/spec/workload.h"
 #include "server/tuner/learning/calibration_report.h"
 #include "server/tuner/learning/history_runs.h"
+#include "server/tuner/learning/modelled_job.h"
 #include "server/tuner/question/fingerprint.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
@@ -40,20 +43,6 @@ constexpr double kMaxDisagreement = 2;
 // Number of standard deviations beyond which a lack of memory is not the model's fault: a factor of
 // 1.5 without measured memory.
 constexpr double kMaxSurprise = 4;
-
-// Returns a text that is equal for clusters of the same nodes (chips, devices per node and links),
-// whatever their number. Limits on a chip's memory or power do not count.
-std::string NodesOf(const Problem& problem) {
-  ClusterSpec nodes;
-  for (const NodePool& pool : problem.cluster.pools) {
-    nodes.pools.push_back({.chip = {.id = pool.chip.id},
-                           .devices_per_node = pool.devices_per_node,
-                           .intra_node = pool.intra_node,
-                           .inter_node = pool.inter_node,
-                           .physical_devices_per_node = pool.physical_devices_per_node});
-  }
-  return HardwareFingerprint(nodes);
-}
 
 // Returns the index of `value` among those seen before; the question's is first.
 template <typename T>
@@ -90,6 +79,7 @@ struct MemoryFailure {
 
 struct Evidence {
   std::vector<const Problem*> jobs = {};
+  std::map<const Problem*, int> job_indices = {};  // of all problems seen
   std::vector<std::string> versions = {};
   std::vector<std::string> nodes = {};
   std::vector<RunResidual> time = {};
@@ -119,13 +109,13 @@ std::set<std::string> DifferingFacts(const std::vector<FrameworkFactRequest>& a,
   return names;
 }
 
-PastRun PastRunOf(const ResolvedRun& run, std::size_t index) {
+PastRun PastRunOf(const ResolvedRun& run, const ModelledJob& modelled, std::size_t index) {
   return {.measurement_id = run.measurement_id,
           .history_index = static_cast<int>(index),
           .model_name = run.problem->model.name,
           .cluster_name = run.problem->cluster.name,
           .framework_version = run.problem->workload.framework_version,
-          .plan_key = MakePlanKey(run.plan).text,
+          .plan_key = modelled.plan_key,
           .outcome = run.outcome};
 }
 
@@ -138,13 +128,17 @@ void CountFacts(const ResolvedRun& run, const Problem& problem, Evidence& eviden
   evidence.other_facts.merge(names);
 }
 
-// Returns the index of the job among those seen before; the question's is first.
-int JobIndex(const Problem& job, std::vector<const Problem*>& seen) {
+// Returns the index of the job among those seen before; the question's is first. Many runs share
+// one problem.
+int JobIndex(const Problem& job, Evidence& evidence) {
+  const auto [known, is_new] = evidence.job_indices.try_emplace(&job, 0);
+  if (!is_new) return known->second;
+  std::vector<const Problem*>& seen = evidence.jobs;
   const auto found =
       std::ranges::find_if(seen, [&](const Problem* other) { return IsSameJob(*other, job); });
-  const auto index = static_cast<int>(found - seen.begin());
+  known->second = static_cast<int>(found - seen.begin());
   if (found == seen.end()) seen.push_back(&job);
-  return index;
+  return known->second;
 }
 
 // Notes what a run of the question's own job that reports no memory proves of it: that it was too
@@ -168,38 +162,40 @@ void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
   CountFacts(row, problem, evidence);
   const Problem& own = *row.problem;
   const ParallelPlan& plan = row.plan;
-  AnalyticModel model(ToEstimatorProblem(own));
-  const Estimate estimate = model.Full(plan);
-  const int job = JobIndex(own, evidence.jobs);
+  const std::shared_ptr<const ModelledJob> known =
+      row.modelled != nullptr ? row.modelled
+                              : std::make_shared<const ModelledJob>(ModelJob(own, plan));
+  const ModelledJob& modelled = *known;
+  const int job = JobIndex(own, evidence);
   const Bytes capacity = own.cluster.pools.front().memory_capacity;
-  RunResidual run = {.point = PointOf(plan, ToEstimatorProblem(own)),
+  RunResidual run = {.point = modelled.point,
                      .job = job,
                      .version = IndexOf(own.workload.framework_version, evidence.versions),
-                     .nodes = IndexOf(NodesOf(own), evidence.nodes)};
-  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index));
+                     .nodes = IndexOf(modelled.nodes, evidence.nodes)};
+  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, modelled, index));
   past.similarity = SimilarityToQuestion(run, kTimePrior);
   if (job == 0 && !row.peak_memory.has_value()) {
-    BoundMemory(row, estimate.reserved_memory, evidence);
+    BoundMemory(row, modelled.reserved_memory, evidence);
   }
   if (row.outcome != Outcome::kOk) {
     evidence.failed.push_back({.plan = plan,
                                .outcome = row.outcome,
-                               .reserved_memory = estimate.reserved_memory,
+                               .reserved_memory = modelled.reserved_memory,
                                .memory_capacity = capacity,
                                .job = job == 0 ? "" : JobName(own)});
     return;
   }
   if (job == 0) evidence.ran.push_back(plan);
   if (capacity <= problem.cluster.pools.front().memory_capacity) {
-    evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
+    evidence.largest_run = std::max(evidence.largest_run, modelled.reserved_memory);
   }
   if (row.step_time.has_value() && row.step_time->count() > 0) {
-    past.time_ratio = *row.step_time / estimate.step_time;
+    past.time_ratio = *row.step_time / modelled.step_time;
     run.log_ratio = std::log(*past.time_ratio);
     evidence.time.push_back(run);
   }
   if (row.peak_memory.has_value() && row.peak_memory->count > 0) {
-    past.memory_ratio = *row.peak_memory / estimate.peak_memory;
+    past.memory_ratio = *row.peak_memory / modelled.peak_memory;
     run.log_ratio = std::log(*past.memory_ratio);
     evidence.memory.push_back(run);
   }

@@ -25,10 +25,13 @@ bool Counts(const PastRun& run) {
   return run.outcome != Outcome::kOk || run.time_ratio.has_value() || run.memory_ratio.has_value();
 }
 
-// Returns a sort key that does not depend on a row's position; only identical rows share it.
+// Returns a sort key that does not depend on a row's position; only identical rows share it. It
+// refers to the run's texts, because thousands of keys are compared.
 auto Rank(const PastRun& run) {
-  return std::tuple(-run.similarity, run.plan_key, run.outcome, run.time_ratio, run.memory_ratio,
-                    run.model_name, run.cluster_name, run.measurement_id, run.history_index);
+  return std::tuple_cat(
+      std::tuple(-run.similarity),
+      std::tie(run.plan_key, run.outcome, run.time_ratio, run.memory_ratio, run.model_name,
+               run.cluster_name, run.measurement_id, run.history_index));
 }
 
 std::string IdOf(const Problem& problem, const Calibration& calibration,

@@ -28,6 +28,7 @@ class RunResolver {
     ResolvedRun run = {.stated = row.resolved.problem,
                        .problem = row.resolved.problem,
                        .plan = row.resolved.plan,
+                       .modelled = row.resolved.modelled,
                        .outcome = row.outcome,
                        .step_time = row.step_time,
                        .peak_memory = row.peak_memory,
@@ -51,6 +52,7 @@ class RunResolver {
     run.is_by_own_facts = false;
     run.problem = ProblemOfPlan(*asked, plan->plan);
     run.plan = std::move(plan->plan);
+    run.modelled.reset();
   }
 
   const Problem& problem_;
@@ -73,18 +75,19 @@ bool IsComparable(const Problem& row, const Problem& problem) {
          row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
 }
 
-std::vector<ResolvedRun> ResolveRuns(const std::vector<HistoryRow>& own,
-                                     const std::vector<HistoryRow>& stored, const Problem& problem,
-                                     const Knowledge& knowledge) {
+std::vector<ResolvedRun> ResolveRuns(const std::vector<HistoryRow>& own, const SharedRows& stored,
+                                     const Problem& problem, const Knowledge& knowledge) {
   RunResolver resolver(problem, knowledge);
   std::vector<ResolvedRun> runs;
+  runs.reserve(own.size() + stored.size());
   std::multimap<std::string, std::size_t> own_by_key;
   for (const HistoryRow& row : own) {
     if (!stored.empty()) own_by_key.emplace(RunKey(row), runs.size());
     runs.push_back(resolver.Run(row));
   }
   // A run that was made twice appears twice; each of the store's rows matches at most one row.
-  for (const HistoryRow& row : stored) {
+  for (const std::shared_ptr<const HistoryRow>& shared : stored) {
+    const HistoryRow& row = *shared;
     const std::string key = own_by_key.empty() ? "" : RunKey(row);
     const auto same = own_by_key.lower_bound(key);
     if (same == own_by_key.end() || same->first != key) {

@@ -17,8 +17,7 @@ bool IsComparable(const Problem& row, const Problem& problem);
 // then the store's. A run that is in both counts once; it is recognized by its job, plan, outcome
 // and measured figures. It keeps its place among the request's rows and takes the store's id, so
 // that it counts for as much as the store's row would.
-std::vector<ResolvedRun> ResolveRuns(const std::vector<HistoryRow>& own,
-                                     const std::vector<HistoryRow>& stored, const Problem& problem,
-                                     const Knowledge& knowledge);
+std::vector<ResolvedRun> ResolveRuns(const std::vector<HistoryRow>& own, const SharedRows& stored,
+                                     const Problem& problem, const Knowledge& knowledge);
 
 }  // namespace meshwright

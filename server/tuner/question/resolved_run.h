@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "estimator/learning/run_residuals.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
@@ -11,10 +12,23 @@
 
 namespace meshwright {
 
+// What learning has to know of a job beside its measured figures: the model's figures without
+// history, and texts by which nodes and plans are told apart.
+struct ModelledJob {
+  Seconds step_time = Seconds(0);
+  Bytes peak_memory = {};
+  Bytes reserved_memory = {};
+  PlanPoint point = {};
+  std::string nodes = {};  // equal for clusters of the same nodes, however many
+  std::string plan_key = {};
+};
+
 // The problem of a question and a plan that is legal for it.
 struct ResolvedJob {
   std::shared_ptr<const Problem> problem = {};
   ParallelPlan plan = {};
+  // Known in advance if the job is learnt from again and again; absent: not modelled yet.
+  std::shared_ptr<const ModelledJob> modelled = {};
 };
 
 // A measured run whose job and plan are resolved. Everything that learns from runs takes this type.
@@ -25,7 +39,8 @@ struct ResolvedRun {
   // Problem that the run is compared with: `stated` with the framework facts of the question that
   // is being answered. Otherwise a run from which these facts were fitted would count twice.
   std::shared_ptr<const Problem> problem = {};
-  ParallelPlan plan = {};  // a plan for `problem`
+  ParallelPlan plan = {};                            // a plan for `problem`
+  std::shared_ptr<const ModelledJob> modelled = {};  // of both; absent: not modelled yet
   bool is_by_own_facts =
       false;                 // the question's facts do not allow the plan: `problem` is `stated`
   bool is_same_job = false;  // `problem` is the job of the question that is answered

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,9 +32,12 @@ struct HistoryRow {
   ResolvedJob resolved = {};  // `question` and `plan`, resolved by whoever made the row
 };
 
+// Rows that many answers share.
+using SharedRows = std::vector<std::shared_ptr<const HistoryRow>>;
+
 // Measurements of a store that may calibrate a problem's answer, and warnings about them.
 struct StoreHistory {
-  std::vector<HistoryRow> rows = {};
+  SharedRows rows = {};
   std::vector<std::string> warnings = {};
 };
 

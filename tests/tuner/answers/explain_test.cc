@@ -202,12 +202,12 @@ TEST(SweepTest, PointsFitSurely) {
 // The history is selected per job, as in tune: runs on one node and on two differ.
 TEST(SweepTest, EachPointLeansOnTheHistoryOfItsOwnSize) {
   const StudyControl control = {
-      .history = {.sequence = 6,
-                  .read = [](const Problem& problem) -> absl::StatusOr<StoreHistory> {
-                    const int nodes = problem.cluster.pools.front().node_count;
-                    return StoreHistory{.rows = ResolvedRows(Runs(nodes, nodes == 1 ? 1.1 : 1.4)),
-                                        .warnings = {fmt::format("drift on {} nodes", nodes)}};
-                  }}};
+      .history = {
+          .sequence = 6, .read = [](const Problem& problem) -> absl::StatusOr<StoreHistory> {
+            const int nodes = problem.cluster.pools.front().node_count;
+            return StoreHistory{.rows = Shared(ResolvedRows(Runs(nodes, nodes == 1 ? 1.1 : 1.4))),
+                                .warnings = {fmt::format("drift on {} nodes", nodes)}};
+          }}};
   const StudyRequest request = {.question = TinyQuestion()};
   const Sweep sweep = RunSweep(request, OwnRange(request, {1, 2}, {0}), Known(), control).value();
   ASSERT_EQ(sweep.points.size(), 2u);

@@ -84,7 +84,7 @@ TEST(VariantsTest, EachLeansOnItsOwnHistory) {
     const double ratio = problem.workload.precision == Precision::kFp32 ? 0.5 : 1;
     row.step_time = EvaluatePlan({row.question, row.plan}, Known(), {})->step_time * ratio;
     row = ResolvedRow(std::move(row));
-    return StoreHistory{.rows = {row, row, row, row}};
+    return StoreHistory{.rows = Shared({row, row, row, row})};
   };
   const StudyControl control = {.history = {.sequence = 4, .read = read}};
   const auto result = [&control](const StudyRequest& request) {

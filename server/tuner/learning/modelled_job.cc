@@ -1,0 +1,34 @@
+#include "server/tuner/learning/modelled_job.h"
+
+#include "estimator/learning/run_residuals.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/question/fingerprint.h"
+
+namespace meshwright {
+
+std::string NodesOf(const Problem& problem) {
+  ClusterSpec nodes;
+  for (const NodePool& pool : problem.cluster.pools) {
+    nodes.pools.push_back({.chip = {.id = pool.chip.id},
+                           .devices_per_node = pool.devices_per_node,
+                           .intra_node = pool.intra_node,
+                           .inter_node = pool.inter_node,
+                           .physical_devices_per_node = pool.physical_devices_per_node});
+  }
+  return HardwareFingerprint(nodes);
+}
+
+ModelledJob ModelJob(const Problem& problem, const ParallelPlan& plan) {
+  AnalyticModel model(ToEstimatorProblem(problem));
+  const Estimate estimate = model.Full(plan);
+  return {.step_time = estimate.step_time,
+          .peak_memory = estimate.peak_memory,
+          .reserved_memory = estimate.reserved_memory,
+          .point = PointOf(plan, ToEstimatorProblem(problem)),
+          .nodes = NodesOf(problem),
+          .plan_key = MakePlanKey(plan).text};
+}
+
+}  // namespace meshwright
