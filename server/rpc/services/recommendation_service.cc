@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "meshwright/v1/service.grpc.pb.h"
@@ -17,6 +18,7 @@
 #include "server/engine/engine.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
+#include "server/rpc/services/answer_margin.h"
 #include "server/rpc/services/services.h"
 #include "server/tuner/answers/explain.h"
 #include "server/tuner/answers/sweep.h"
@@ -30,27 +32,48 @@ namespace {
 
 using SystemClock = std::chrono::system_clock;
 
-// The time limit of a call without a deadline, so that it does not occupy one of the few threads
-// for ever.
+// The time of a call without a deadline, and the longest of one with, so that none occupies one of
+// the few threads for ever (docs/limits.md).
 constexpr std::chrono::seconds kDefaultDeadline(30);
-// The part of the time that is reserved for recording and sending the answer.
-constexpr std::chrono::milliseconds kLeastMargin(50);
+constexpr std::chrono::seconds kMaxDeadline = std::chrono::minutes(10);
+// The part of the time that is reserved for recording and sending the answer, if that is more than
+// what the last answers needed.
 constexpr double kMarginRatio = 0.05;
 
 std::int64_t Milliseconds(SystemClock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-// Returns when the search of a call must end, which is its deadline minus the margin.
-SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
-                                  SystemClock::time_point now) {
+// The time that a call's search has.
+struct SearchTime {
+  SystemClock::time_point end = {};  // the deadline minus the margin
+  std::string note = {};             // what the server decided about it; empty: nothing
+};
+
+// A sweep may take as long as its caller waits: it has a thread of its own.
+enum class Longest { kLimited, kAsAsked };
+
+SearchTime SearchTimeOf(const grpc::CallbackServerContext& context, const AnswerMargin& margin,
+                        Longest longest) {
+  const SystemClock::time_point now = SystemClock::now();
+  SearchTime time;
+  SystemClock::duration total = kDefaultDeadline;
   // gRPC's infinite deadline is the end of time, and subtracting from it overflows.
   const bool has_deadline = context.deadline() < now + std::chrono::hours(24 * 365);
-  const auto total =
-      has_deadline ? context.deadline() - now : SystemClock::duration(kDefaultDeadline);
-  const auto margin = std::max<SystemClock::duration>(
-      kLeastMargin, std::chrono::duration_cast<SystemClock::duration>(total * kMarginRatio));
-  return now + total - margin;
+  if (has_deadline) {
+    total = context.deadline() - now;
+  } else {
+    time.note = fmt::format("the call had no deadline, so its search ended after {} s",
+                            kDefaultDeadline.count());
+  }
+  if (longest == Longest::kLimited && total > kMaxDeadline) {
+    total = kMaxDeadline;
+    time.note = fmt::format("the search ended after {} s, the most that a call may take",
+                            kMaxDeadline.count());
+  }
+  const auto part = std::chrono::duration_cast<SystemClock::duration>(total * kMarginRatio);
+  time.end = now + total - std::max(margin.For(total), part);
+  return time;
 }
 
 class RecommendationService final : public v1::RecommendationService::CallbackService {
@@ -60,11 +83,11 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   grpc::ServerUnaryReactor* Recommend(grpc::CallbackServerContext* context,
                                       const v1::RecommendRequest* request,
                                       v1::RecommendResponse* response) override {
-    const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
         context_.pool, {context_.callers, "Recommend", *context, *request},
-        [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(*response, Answer(*request, {search_end, std::move(cancel)}));
+        [this, request, response, time = SearchTimeOf(*context, margin_, Longest::kLimited)](
+            std::stop_token cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(*response, Answer(*request, time, std::move(cancel)));
           return absl::OkStatus();
         });
   }
@@ -85,7 +108,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   grpc::ServerUnaryReactor* ExplainPlan(grpc::CallbackServerContext* context,
                                         const v1::ExplainPlanRequest* request,
                                         v1::ExplainPlanResponse* response) override {
-    const auto search_end = SearchEnd(*context, SystemClock::now());
+    const auto search_end = SearchTimeOf(*context, margin_, Longest::kLimited).end;
     return PooledReactor::Start(
         context_.pool, {context_.callers, "ExplainPlan", *context, *request},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
@@ -100,7 +123,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   grpc::ServerUnaryReactor* Sweep(grpc::CallbackServerContext* context,
                                   const v1::SweepRequest* request,
                                   v1::SweepResponse* response) override {
-    const auto search_end = SearchEnd(*context, SystemClock::now());
+    const auto search_end = SearchTimeOf(*context, margin_, Longest::kAsAsked).end;
     return PooledReactor::Start(
         context_.heavy_pool, {context_.callers, "Sweep", *context, *request},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
@@ -159,12 +182,16 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   }
 
   absl::StatusOr<v1::RecommendResponse> Answer(const v1::RecommendRequest& request,
-                                               const Limits& limits) {
+                                               const SearchTime& time, std::stop_token cancel) {
     const std::int64_t start_ms = Milliseconds(SystemClock::now());
-    return AnswerRecommend(request, QuestionContextOf(context_, limits.cancel), limits.search_end,
-                           [this, start_ms](const AnsweredQuestion& answered) {
-                             return Record(answered, start_ms);
-                           });
+    auto response = AnswerRecommend(
+        request, QuestionContextOf(context_, std::move(cancel)), time.end,
+        [this, start_ms](const AnsweredQuestion& answered) { return Record(answered, start_ms); });
+    const auto now = SystemClock::now();
+    if (!response.ok() || response->result().search().complete() || now < time.end) return response;
+    margin_.Note(now - time.end);
+    if (!time.note.empty()) response->mutable_result()->add_warnings(time.note);
+    return response;
   }
 
   // Records an answer and returns the study's id. If the store fails, the answer is still sent, but
@@ -180,6 +207,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   }
 
   const ServiceContext context_;
+  AnswerMargin margin_;
 };
 
 }  // namespace
