@@ -16,7 +16,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::string_view kEqualRanks =
-    "megatron-core megatron-lm megatron-lm-2022 mindspeed megatron-deepspeed deepspeed torchtitan "
+    "megatron-core megatron-lm mindspeed megatron-deepspeed deepspeed torchtitan "
     "nanotron paddle";
 
 // Returns true if a figure differs between two stages.
