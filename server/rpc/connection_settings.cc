@@ -63,8 +63,7 @@ void LimitConnections(grpc::ServerBuilder& builder) {
 
 Listener::Take TakeFor(grpc::ServerBuilder& builder, const std::optional<ServerTls>& tls) {
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      CredentialsOf(tls));
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, CredentialsOf(tls));
   return [to = std::shared_ptr(std::move(acceptor))](int socket, int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,24 @@ const Refused kRefused[] = {
      TwoStages(),
      true,
      {"plan.stages[1].tensor_parallel", "1; tied embeddings need that of the first stage, 2"}},
+    {"PoolsBesideStages",
+     With([](PlanRequest& p) { p.pools = {"a"}; }),
+     false,
+     {"plan.pools", "[a]; must be absent beside stages, which name their pools"}},
+    {"TwoPoolsWithoutStages",
+     {.pools = {"a", "b"}},
+     false,
+     {"plan.pools", "[a, b]; a plan without stages uses one pool"}},
+    {"UnknownPool",
+     {.pools = {"c"}},
+     false,
+     {"plan.pools", "[c]; no pool of the cluster has this name"}},
+    {"NeitherPoolNorStages",
+     {.tensor_parallel = 2},
+     false,
+     {"plan.stages",
+      "empty; a cluster of 2 pools needs one entry for each pipeline stage, or the one pool of the "
+      "plan in pools"}},
     {"FieldThatStagesOverride",
      With([](PlanRequest& p) { p.tensor_parallel = -1; }),
      false,
@@ -119,6 +138,43 @@ TEST(ResolvePlanTest, StagesOverrideFlatFields) {
   EXPECT_EQ(MakePlanKey(plan->plan).text, MakePlanKey(bare->plan).text);
   stated.zero_group_size = 2;  // divides both
   EXPECT_TRUE(ResolvePlan(stated, problem, "plan").ok());
+}
+
+// The plan is that of a cluster of pool "b" alone, of four devices.
+TEST(ResolvePlanTest, APlanForOnePoolHasTheSizesOfThatPool) {
+  const Problem problem = Resolved(TwoPools());
+  const auto plan = ResolvePlan({.tensor_parallel = 2, .pools = {"b"}}, problem, "plan");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->plan.data_parallel, 2);
+  EXPECT_THAT(plan->plan.pools, testing::ElementsAre("b"));
+  const auto own = ProblemOfPlan(std::make_shared<const Problem>(problem), plan->plan);
+  ASSERT_EQ(own->cluster.pools.size(), 1U);
+  EXPECT_EQ(own->cluster.pools.front().name, "b");
+  EXPECT_THAT(own->warnings, testing::Contains(testing::HasSubstr("pool \"a\" is idle")));
+  // A cluster of one pool has no other to choose, so that its plans keep their keys.
+  const auto same = ResolvePlan({.tensor_parallel = 2, .pools = {"b"}}, *own, "plan");
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_THAT(same->plan.pools, testing::IsEmpty());
+}
+
+TEST(ResolvePlanTest, StagesMayLeaveAPoolIdle) {
+  Question question = TwoPools();
+  question.cluster.pools.push_back(Nodes(2, 4));
+  question.cluster.pools.back().name = "c";
+  const auto problem = std::make_shared<const Problem>(Resolved(question));
+  const auto plan = ResolvePlan(TwoStages(), *problem, "plan");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto own = ProblemOfPlan(problem, plan->plan);
+  EXPECT_EQ(own->cluster, problem->cluster);
+  EXPECT_THAT(own->warnings,
+              testing::Contains("pool \"c\" is idle: the plan uses none of its 2 nodes"));
+  PlanRequest part = TwoStages();
+  part.stages.front().pool = "c";
+  const auto refused = ResolvePlan(part, *problem, "plan");
+  EXPECT_THAT(FieldViolations(refused.status()),
+              testing::ElementsAre(FieldViolation{
+                  "plan.stages",
+                  "use 1 nodes of pool \"c\"; it has 2, and a plan uses all of them or none"}));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
