@@ -248,7 +248,7 @@ ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledg
           .callers = options.callers.get()};
 }
 
-// What listens before the server is ready.
+// The listeners that open before the server is ready.
 struct Doors {
   std::unique_ptr<Entrance> entrance = {};
   std::unique_ptr<StartingHandler> handler = std::make_unique<StartingHandler>();  // of `http`

@@ -75,7 +75,7 @@ class AnswerMemory {
   };
   using Entries = std::list<Entry>;
 
-  // What KeyOf takes of a question.
+  // The part of a question that KeyOf takes.
   struct Subject {
     std::string digest = {};  // of everything that was asked
     std::vector<std::string> chips = {};

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// What the servers of gRPC have in common: the one that serves, and the one that answers while it
+// The servers of gRPC share these settings: the one that serves, and the one that answers while it
 // is being made.
 
 // The time to send the last answers. gRPC's own drain would also wait for idle connections to

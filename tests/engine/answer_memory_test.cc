@@ -74,7 +74,7 @@ TEST_F(AnswerMemoryTest, FindsOnlyWhatHasAStudyIfOneIsNeeded) {
   EXPECT_EQ(memory_.Find("k", true), nullptr);
   EXPECT_EQ(memory_.KeepRecorded("k", "answer", [] { return "study-1"; })->study_id, "study-1");
   EXPECT_EQ(memory_.Find("k", true)->study_id, "study-1");
-  // What has a study stays.
+  // An answer with a study stays.
   memory_.KeepUnrecorded("k", "other");
   EXPECT_EQ(memory_.Find("k", true)->answer, "answer");
 }

@@ -12,7 +12,7 @@
 
 namespace meshwright {
 
-// What learning has to know of a job beside its measured figures: the model's figures without
+// The figures of a job that learning needs beside the measured ones: those of the model without
 // history, and texts by which nodes and plans are told apart.
 struct ModelledJob {
   Seconds step_time = Seconds(0);
