@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -18,7 +19,10 @@ constexpr std::string_view kLineStart = "listening on ";
 }  // namespace
 
 Daemon::Daemon(std::vector<std::string> flags, Wait wait) {
-  flags.insert(flags.begin(), {MESHWRIGHTD_PATH, "--listen", "127.0.0.1:0"});
+  if (std::ranges::find(flags, "--listen") == flags.end()) {
+    flags.insert(flags.begin(), {"--listen", "127.0.0.1:0"});
+  }
+  flags.insert(flags.begin(), MESHWRIGHTD_PATH);
   auto output = MakePipe();
   if (!output.ok()) return;
   const auto pid =

@@ -10,7 +10,8 @@
 
 namespace meshwright {
 
-// The real meshwrightd in a process of its own, on a free port of 127.0.0.1.
+// The real meshwrightd in a process of its own, on a free port of 127.0.0.1 unless its flags state
+// another address.
 class Daemon {
  public:
   // Starts the program and waits for the line that says where it listens. address() stays empty if

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -159,6 +160,7 @@ TEST(DaemonStartTest, AnswersWhileItWaitsForTheStore) {
   for (const std::string service : {"", "meshwright.v1.RecommendationService"}) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
     health::HealthCheckRequest request;
     request.set_service(service);
     health::HealthCheckResponse response;
@@ -214,7 +216,7 @@ TEST(DaemonStartTest, TakesOverTheAddressOfAServerThatEnds) {
 
 struct RefusalCase {
   std::string name;
-  std::vector<std::string> flags;  // the last --listen counts
+  std::vector<std::string> flags;
   int exit_code;
 };
 
