@@ -107,7 +107,7 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& request, const Probl
                                          std::string_view prefix) {
   const auto& pools = problem.cluster.pools;
   const bool names_one =
-      request.pools.size() == 1 && pools.size() > 1 &&
+      request.stages.empty() && request.pools.size() == 1 && pools.size() > 1 &&
       std::ranges::find(pools, request.pools.front(), &NodePool::name) != pools.end();
   if (names_one) {
     PlanRequest alone = request;
