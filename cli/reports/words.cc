@@ -29,7 +29,7 @@ template <typename Counts>
 std::string Runs(const Counts& counts) {
   std::vector<std::string> runs;
   for (auto at = counts.begin(); at != counts.end();) {
-    const auto end = std::find_if(at, counts.end(), [&](int n) { return n != *at; });
+    const auto end = std::find_if(at, counts.end(), [&](const auto& n) { return n != *at; });
     runs.push_back(end - at == 1 ? fmt::format("{}", *at) : fmt::format("{}x{}", end - at, *at));
     at = end;
   }
@@ -60,6 +60,55 @@ std::string RecomputeText(const v1::Plan& plan) {
              : fmt::format("selective {}", fmt::join(recompute.modules(), "+"));
 }
 
+std::string RecomputeOfStage(const v1::StagePlan& stage) {
+  const v1::RecomputePlan& recompute = stage.recompute();
+  if (recompute.granularity() != "full") {
+    return recompute.granularity() == "selective" ? "selective" : "0";
+  }
+  const int count =
+      recompute.layer_counts().empty() ? stage.layer_count() : recompute.layer_counts(0);
+  return fmt::format("{}", count);
+}
+
+// Returns a stretch of stages of one pool, from `first` to before `end`:
+// "ix pp4 tp2 dp16 mb1, layers 2x10+2x11, recompute 3+2x1+0".
+std::string StretchWords(const v1::Plan& plan, int first, int end) {
+  const v1::StagePlan& stage = plan.stages(first);
+  std::vector<int> layers;
+  std::vector<std::string> recomputed;
+  for (int i = first; i < end; ++i) {
+    layers.push_back(plan.stages(i).layer_count());
+    recomputed.push_back(RecomputeOfStage(plan.stages(i)));
+  }
+  std::string words = fmt::format("{} pp{} tp{} dp{}", stage.pool(), end - first,
+                                  stage.tensor_parallel(), stage.data_parallel());
+  if (stage.context_parallel() > 1) words += fmt::format(" cp{}", stage.context_parallel());
+  return words + fmt::format(" mb{}, layers {}, recompute {}", stage.micro_batch_size(),
+                             Runs(layers), Runs(recomputed));
+}
+
+bool AreAlike(const v1::StagePlan& a, const v1::StagePlan& b) {
+  return a.pool() == b.pool() && a.tensor_parallel() == b.tensor_parallel() &&
+         a.data_parallel() == b.data_parallel() && a.context_parallel() == b.context_parallel() &&
+         a.micro_batch_size() == b.micro_batch_size();
+}
+
+// Returns a plan whose stages have shapes of their own, each stretch of like stages by itself. The
+// plan's flat sizes do not hold for it.
+std::string MixedWords(const v1::Plan& plan) {
+  std::vector<std::string> stretches;
+  for (int first = 0; first < plan.stages_size();) {
+    int end = first + 1;
+    while (end < plan.stages_size() && AreAlike(plan.stages(first), plan.stages(end))) ++end;
+    stretches.push_back(StretchWords(plan, first, end));
+    first = end;
+  }
+  std::string shared = fmt::format("{} zero{}", plan.schedule(), plan.zero_stage());
+  if (plan.sequence_parallel()) shared += " sp";
+  if (plan.expert_parallel() > 1) shared += fmt::format(" ep{}", plan.expert_parallel());
+  return fmt::format("{}; {}", fmt::join(stretches, "; "), shared);
+}
+
 void AddSizes(const v1::Plan& plan, std::vector<std::string>& words) {
   const auto add = [&](const char* name, int size) {
     if (size > 1) words.push_back(fmt::format("{}{}", name, size));
@@ -87,6 +136,13 @@ std::string FieldWords(const v1::Plan& plan, const google::protobuf::FieldDescri
   std::string name = field.name();
   std::ranges::replace(name, '_', ' ');
   const auto& reflection = *plan.GetReflection();
+  if (field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    std::vector<std::string> values;
+    for (int i = 0; i < reflection.FieldSize(plan, &field); ++i) {
+      values.push_back(reflection.GetRepeatedString(plan, &field, i));
+    }
+    return fmt::format("{} {}", name, fmt::join(values, "+"));
+  }
   if (field.is_repeated()) return fmt::format("{} {}", name, reflection.FieldSize(plan, &field));
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return name;
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
@@ -174,6 +230,7 @@ std::string EndWords(const std::string& outcome, const std::string& failure_clas
 }
 
 std::string PlanWords(const v1::Plan& plan) {
+  if (!plan.stages().empty()) return MixedWords(plan);
   std::vector<std::string> words;
   AddSizes(plan, words);
   if (plan.pipeline_parallel() > 1) words.push_back(plan.schedule());
@@ -193,7 +250,6 @@ std::string PlanWords(const v1::Plan& plan) {
     words.push_back("activation offload " + PercentText(plan.activation_offload_ratio()));
   }
   AddOtherFields(plan, words);
-  if (!plan.stages().empty()) words.push_back(fmt::format("{} stages", plan.stages_size()));
   return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeText(plan));
 }
 

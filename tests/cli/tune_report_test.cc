@@ -442,14 +442,14 @@ TEST(StudyReportTest, SaysWhetherToMixPools) {
   mix.set_efficiency_ratio(0.839);
   mix.set_gain_ratio(1.553);
   mix.set_mix_verdict("mix");
-  mix.set_reason("pool \"nv\" limits the mix");
+  mix.set_reason("Pool \"nv\" limits the mix");
   mix.add_best_by_pool_set()->add_pools("ix");
   mix.mutable_best_by_pool_set(0)->set_tokens_per_second(35'532);
   mix.add_generations()->set_tokens_per_second(55'167);
   EXPECT_THAT(StudyReport(answer, {.columns = 200}),
               HasSubstr("\nmix      55,167 tokens/s: 1.55 x the better pool alone (ix, 35,532), "
                         "84% of all alone; proven best (gap 0)\n"
-                        "why      pool \"nv\" limits the mix\n"));
+                        "why      Pool \"nv\" limits the mix\n"));
   mix.set_mix_verdict("one_pool");
   mix.set_reason("\"nv\" alone has 30219 tokens/s");
   EXPECT_THAT(StudyReport(answer, {.columns = 200}),

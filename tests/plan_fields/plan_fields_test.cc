@@ -229,6 +229,7 @@ requires std::is_enum_v<Enum> Enum Other(Enum value) {
   return choices[0].value == value ? choices[1].value : choices[0].value;
 }
 std::vector<int> Other(const std::vector<int>&) { return {3, 4}; }
+std::vector<std::string> Other(const std::vector<std::string>&) { return {"a"}; }
 RecomputePlan Other(const RecomputePlan&) {
   return {.granularity = RecomputeGranularity::kFull,
           .layer_counts = {3},

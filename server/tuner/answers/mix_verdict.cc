@@ -76,7 +76,7 @@ std::string WhyMix(const Limit& limit, const Problem& problem) {
                             : fmt::format("{} stages of {} layers", limit.like_count, limit.layers);
   const std::string memory =
       limit.stage.cause == "memory" ? ", which recompute because memory is short" : "";
-  return fmt::format("pool \"{}\" limits the mix with {}{}; {}", limit.stage.pool, stages, memory,
+  return fmt::format("Pool \"{}\" limits the mix with {}{}; {}", limit.stage.pool, stages, memory,
                      BoundaryWords(limit.boundary_share, problem));
 }
 
@@ -167,7 +167,7 @@ Heterogeneous Compare(const MixContest& contest, double margin, const Problem& p
   }
   if (alone == nullptr) {
     answer.verdict = MixVerdict::kMix;
-    answer.reason = "no pool holds the job alone; " + answer.reason;
+    answer.reason = "No pool holds the job alone. " + answer.reason;
     return answer;
   }
   if (mix != nullptr) {

@@ -263,6 +263,14 @@ absl::Status CheckMix(const RankedPlan& mix, const Problem& problem) {
   return CheckEstimate(mix.plan, mix.estimate, problem);
 }
 
+std::string ReasonToMix(const Heterogeneous& compared) {
+  if (compared.tokens_per_second_by_pool.empty()) return "No pool holds the job alone.";
+  return fmt::format(
+      "It mixes pools. By the model the fastest mix has {:.2f} times the speed of the best pool "
+      "alone, and more than {:.2f} times with a probability of 90 %.",
+      compared.gain_ratio, compared.gain_low_ratio.value_or(1));
+}
+
 }  // namespace
 
 absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
@@ -303,7 +311,7 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   result.search = summary.Take(result.model_optimum->estimate.step_time,
                                FloorOfStep(problem, learnt.calibration));
   if (mixes) {
-    result.recommendation = {.advice = Advice::kLaunch, .reason = compared.reason + "."};
+    result.recommendation = {.advice = Advice::kLaunch, .reason = ReasonToMix(compared)};
   }
   if (!result.search.complete) {
     result.warnings.push_back(fmt::format(

@@ -22,7 +22,7 @@ constexpr std::int64_t kSequence = 7;
 
 HistorySource Storing(const std::vector<HistoryRow>& rows) {
   return {.sequence = kSequence, .read = [rows](const Problem&) -> absl::StatusOr<StoreHistory> {
-            return StoreHistory{.rows = ResolvedRows(rows), .warnings = {"of the store"}};
+            return StoreHistory{.rows = Shared(ResolvedRows(rows)), .warnings = {"of the store"}};
           }};
 }
 
