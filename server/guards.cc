@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "server/rpc/tls.h"
 
 namespace meshwright {
 namespace {

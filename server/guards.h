@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/auth/callers.h"
-#include "server/rpc/server.h"
+#include "server/rpc/tls.h"
 
 namespace meshwright {
 

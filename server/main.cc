@@ -44,6 +44,7 @@
 #include "server/process/file_limit.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/server.h"
+#include "server/rpc/tls.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"

@@ -1,8 +1,40 @@
 #include "server/convert/convert.h"
 #include "server/convert/fill_wire.h"
 #include "server/tuner/answers/explain.h"
+#include "server/tuner/question/heterogeneous.h"
 
 namespace meshwright {
+
+void FillHeterogeneous(const Heterogeneous& answer, v1::Heterogeneous& wire) {
+  for (const auto& [pool, tokens] : answer.tokens_per_second_by_pool) {
+    (*wire.mutable_tokens_per_second_by_pool())[pool] = tokens;
+  }
+  wire.set_lower_bound_tokens_per_second(answer.lower_bound_tokens_per_second);
+  wire.set_upper_bound_tokens_per_second(answer.upper_bound_tokens_per_second);
+  wire.set_efficiency_ratio(answer.efficiency_ratio);
+  wire.set_gain_ratio(answer.gain_ratio);
+  wire.set_mix_verdict(std::string(Word(answer.verdict)));
+  wire.set_reason(answer.reason);
+  if (answer.gain_low_ratio) wire.set_gain_low_ratio(*answer.gain_low_ratio);
+  if (answer.bottleneck) {
+    v1::MixBottleneck& bottleneck = *wire.mutable_bottleneck();
+    bottleneck.set_pool(answer.bottleneck->pool);
+    bottleneck.set_stage(answer.bottleneck->stage);
+    bottleneck.set_cause(answer.bottleneck->cause);
+  }
+  for (const PoolSetPlan& best : answer.best_by_pool_set) {
+    v1::PoolSetPlan& out = *wire.add_best_by_pool_set();
+    out.mutable_pools()->Assign(best.pools.begin(), best.pools.end());
+    out.set_tokens_per_second(best.tokens_per_second);
+    *out.mutable_plan() = ToWire(best.plan);
+  }
+  for (const MixGeneration& generation : answer.generations) {
+    v1::MixGeneration& out = *wire.add_generations();
+    out.set_name(generation.name);
+    out.set_tokens_per_second(generation.tokens_per_second);
+    out.set_efficiency_ratio(generation.efficiency_ratio);
+  }
+}
 
 v1::ExplainPlanResponse ToWire(const Explanation& explanation) {
   v1::ExplainPlanResponse wire;

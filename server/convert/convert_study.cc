@@ -19,7 +19,6 @@
 #include "server/convert/read_wire.h"
 #include "server/convert/wire_time.h"
 #include "server/engine/study_codec.h"
-#include "server/tuner/question/heterogeneous.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/kubernetes_options.h"
@@ -335,37 +334,6 @@ void FillReasons(const std::vector<VerdictFact>& facts,
   }
 }
 
-void Fill(const Heterogeneous& answer, v1::Heterogeneous& wire) {
-  for (const auto& [pool, tokens] : answer.tokens_per_second_by_pool) {
-    (*wire.mutable_tokens_per_second_by_pool())[pool] = tokens;
-  }
-  wire.set_lower_bound_tokens_per_second(answer.lower_bound_tokens_per_second);
-  wire.set_upper_bound_tokens_per_second(answer.upper_bound_tokens_per_second);
-  wire.set_efficiency_ratio(answer.efficiency_ratio);
-  wire.set_gain_ratio(answer.gain_ratio);
-  wire.set_mix_verdict(std::string(Word(answer.verdict)));
-  wire.set_reason(answer.reason);
-  if (answer.gain_low_ratio) wire.set_gain_low_ratio(*answer.gain_low_ratio);
-  if (answer.bottleneck) {
-    v1::MixBottleneck& bottleneck = *wire.mutable_bottleneck();
-    bottleneck.set_pool(answer.bottleneck->pool);
-    bottleneck.set_stage(answer.bottleneck->stage);
-    bottleneck.set_cause(answer.bottleneck->cause);
-  }
-  for (const PoolSetPlan& best : answer.best_by_pool_set) {
-    v1::PoolSetPlan& out = *wire.add_best_by_pool_set();
-    out.mutable_pools()->Assign(best.pools.begin(), best.pools.end());
-    out.set_tokens_per_second(best.tokens_per_second);
-    *out.mutable_plan() = ToWire(best.plan);
-  }
-  for (const MixGeneration& generation : answer.generations) {
-    v1::MixGeneration& out = *wire.add_generations();
-    out.set_name(generation.name);
-    out.set_tokens_per_second(generation.tokens_per_second);
-    out.set_efficiency_ratio(generation.efficiency_ratio);
-  }
-}
-
 v1::TuneResult ToWire(const StudyResult& result) {
   v1::TuneResult wire;
   for (const RankedPlan& plan : result.plans) *wire.add_plans() = ToWire(plan);
@@ -393,7 +361,7 @@ v1::TuneResult ToWire(const StudyResult& result) {
   }
   if (result.trial_summary) Fill(*result.trial_summary, *wire.mutable_trial_summary());
   if (result.calibration) *wire.mutable_calibration() = ToWire(*result.calibration);
-  if (result.heterogeneous) Fill(*result.heterogeneous, *wire.mutable_heterogeneous());
+  if (result.heterogeneous) FillHeterogeneous(*result.heterogeneous, *wire.mutable_heterogeneous());
   return wire;
 }
 

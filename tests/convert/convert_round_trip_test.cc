@@ -154,7 +154,7 @@ TEST(DriftTest, EveryFieldOfThePlanReachesItsKey) {
     EXPECT_TRUE(MessageDifferencer::Equals(ToWire(plan), wire)) << field;
     EXPECT_NE(MakePlanKey(Chosen(plan)).text, key.text) << field;
   });
-  EXPECT_EQ(changes, 18 + 4 + 7 + 4);  // plan, recompute, stage, its recompute
+  EXPECT_EQ(changes, 19 + 4 + 7 + 4);  // plan, recompute, stage, its recompute
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
