@@ -430,7 +430,7 @@ class ServerTest(Folder):
                 self.assertEqual(here.stderr, there.stderr)
         for name, question, code in (
                 ("infeasible", {"model": BIG_MODEL}, 4),
-                ("several_pools", {"cluster": pools}, 3),
+                ("several_pools", {"cluster": pools}, 0),
                 ("mistakes", {"workload": {"sequence_length": 0}, "cluster": {"pools": []}}, 3),
                 ("facts", {"workload": {**TINY_WORKLOAD, "framework": {"name": "generic", "facts": [
                     {"name": "fixed_buffers_bytes", "value": "1e30"},

@@ -48,7 +48,7 @@ PLAN_KEYS = {
     "data_parallel", "context_parallel", "context_parallel_kind", "expert_parallel",
     "expert_tensor_parallel", "micro_batch_size", "zero_stage", "zero_group_size", "schedule",
     "recompute", "layers_per_stage", "optimizer_offload_ratio", "stages", "rank_order",
-    "activation_offload_ratio"}
+    "activation_offload_ratio", "pools"}
 
 
 def case(**changes):

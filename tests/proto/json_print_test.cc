@@ -47,7 +47,8 @@ TEST(PrintJsonTest, Multiline) {
     "selective_layer_counts": []
   },
   "layers_per_stage": [20, 20],
-  "stages": []
+  "stages": [],
+  "pools": []
 })");
 }
 
