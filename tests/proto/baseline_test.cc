@@ -47,6 +47,7 @@ FileDescriptorSet Current() {
                                          v1::Estimate::descriptor()->file(),
                                          v1::Measurement::descriptor()->file(),
                                          v1::Plan::descriptor()->file(),
+                                         v1::TuneResult::descriptor()->file(),
                                          v1::Study::descriptor()->file(),
                                          v1::Trial::descriptor()->file(),
                                          costmodel::v1::Chip::descriptor()->file()};
@@ -167,7 +168,7 @@ const Mutation kMutations[] = {
        Plan(set).clear_reserved_name();
      },
      "zero_stage = 11 was removed and its number and name are not reserved"},
-    {"FieldRenumbered", [](auto& set) { ZeroStage(set).set_number(21); },
+    {"FieldRenumbered", [](auto& set) { ZeroStage(set).set_number(1000); },
      "meshwright.v1.Plan.zero_stage = 11 was removed"},
     {"FieldRenamed", [](auto& set) { ZeroStage(set).set_name("zero_level"); },
      "zero_stage = 11 has another name: zero_level, was zero_stage"},
@@ -244,7 +245,7 @@ const Mutation kMutations[] = {
      [](auto& set) {
        FieldDescriptorProto& field = *Plan(set).add_field();
        field.set_name("shiny");
-       field.set_number(21);
+       field.set_number(1000);
        Schedules(set).add_value()->set_number(9);
        Tuning(set).add_method()->set_name("Shine");
        set.mutable_file(0)->add_message_type()->set_name("Shiny");
