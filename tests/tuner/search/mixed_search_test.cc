@@ -16,7 +16,7 @@ namespace MESHWRIGHT_TEST_FILE {
 // The number of problems can be set, for bench/mixed_search.sh.
 int ProblemCount() {
   const char* const count = std::getenv("MESHWRIGHT_MIXED_PROBLEMS");
-  return count == nullptr ? 60 : std::atoi(count);
+  return count == nullptr ? 25 : std::atoi(count);
 }
 
 TEST(MixedSearchTest, FindsTheFastestOfAllPlans) {
