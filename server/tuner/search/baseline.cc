@@ -94,7 +94,8 @@ std::optional<ParallelPlan> WithFewestLayers(ParallelPlan plan, const Problem& p
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
   const int largest = std::ranges::max(LayersPerStage(plan, problem.model, problem.profile));
   ParallelPlan fewer = plan;
-  for (int count = 1; count < largest; ++count) {
+  // Frameworks recompute as many layers in each chunk of a stage.
+  for (int count = plan.virtual_pipeline; count < largest; count += plan.virtual_pipeline) {
     fewer.recompute.layer_counts.assign(stages, count);
     if (IsLegal(fewer, problem) && Fits(fewer, problem, model, share)) return fewer;
   }

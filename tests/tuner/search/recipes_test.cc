@@ -117,7 +117,7 @@ TEST(RecipeTest, IsTheBaselineAndSaysSo) {
 }
 
 // A recipe that does not say what it recomputes gets as little as fits: with more memory fewer
-// layers, at one layer a time.
+// layers, as many in each chunk.
 TEST(RecipeTest, RecomputesAsFewLayersAsFit) {
   Problem problem = ProblemOf(Llama2_70b(), 16, "megatron-core");
   std::set<int> counts;
@@ -131,11 +131,12 @@ TEST(RecipeTest, RecomputesAsFewLayersAsFit) {
     const RecomputePlan& recompute = baseline->plan.recompute;
     int count = recompute.granularity == RecomputeGranularity::kFull ? 20 : 0;
     if (!recompute.layer_counts.empty()) count = recompute.layer_counts.front();
+    EXPECT_EQ(count % baseline->plan.virtual_pipeline, 0) << "an exporter has no flag for it";
     EXPECT_LE(count, last) << gib;
     last = count;
     counts.insert(count);
   }
-  EXPECT_GT(counts.size(), 4U) << "the memory does not tell the plans apart";
+  EXPECT_GT(counts.size(), 3U) << "the memory does not tell the plans apart";
   EXPECT_TRUE(counts.contains(0));
 }
 
