@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,7 @@ std::string FieldWords(const v1::Plan& plan, const google::protobuf::FieldDescri
   const auto& reflection = *plan.GetReflection();
   if (field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
     std::vector<std::string> values;
+    values.reserve(static_cast<std::size_t>(reflection.FieldSize(plan, &field)));
     for (int i = 0; i < reflection.FieldSize(plan, &field); ++i) {
       values.push_back(reflection.GetRepeatedString(plan, &field, i));
     }

@@ -142,7 +142,7 @@ std::optional<ParallelPlan> ByThumb(const Problem& problem, const ModelSplit& sp
     for (const int e : experts) {
       const HandMadeSizes sizes = {
           .tensor = t, .pipeline = split.product / t, .context = split.context, .experts = e};
-      const auto plan = Legal(HandMade(problem, sizes, recompute), problem);
+      auto plan = Legal(HandMade(problem, sizes, recompute), problem);
       if (plan.has_value() && Fits(*plan, problem, model, share)) return plan;
     }
   }
