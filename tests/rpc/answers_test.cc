@@ -196,7 +196,7 @@ TEST_F(AnswersTest, AMistakeIsNoAnswer) {
   EXPECT_EQ(Recommended(question).source(), "model");
 }
 
-// Those that begin together may all search, but they leave one study.
+// Equal calls that begin together may all search, but they leave one study.
 TEST_F(AnswersTest, EqualQuestionsAtOnceMakeOneStudy) {
   std::vector<std::future<absl::StatusOr<v1::RecommendResponse>>> calls;
   calls.reserve(24);

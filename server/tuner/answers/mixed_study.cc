@@ -263,6 +263,23 @@ absl::Status CheckMix(const RankedPlan& mix, const Problem& problem) {
   return CheckEstimate(mix.plan, mix.estimate, problem);
 }
 
+// The gain is that of the fastest mix by the model. The mix to launch must also fit as surely as
+// asked, if the pool's own plan does, and be faster than that plan by the margin.
+bool IsWorthLaunching(const RankedPlan& mix, const RankedPlan& own, const StudyRequest& request) {
+  const double least = request.choice.min_fit_probability;
+  if (mix.estimate.fit_probability < least && own.estimate.fit_probability >= least) return false;
+  return (1 + request.mix_margin) * mix.estimate.step_time < own.estimate.step_time;
+}
+
+void KeepToOnePool(const PoolAlone& alone, const StudyRequest& request, Heterogeneous& compared) {
+  compared.verdict = MixVerdict::kOnePool;
+  compared.reason = fmt::format(
+      "\"{}\" alone has {:.0f} tokens/s; no mix that brings more than the margin of {:.3g} % fits "
+      "with a probability of {:.3g} % or more",
+      alone.name, compared.lower_bound_tokens_per_second, 100 * request.mix_margin,
+      100 * request.choice.min_fit_probability);
+}
+
 std::string ReasonToMix(const Heterogeneous& compared) {
   if (compared.tokens_per_second_by_pool.empty()) return "No pool holds the job alone.";
   return fmt::format(
@@ -292,10 +309,15 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   for (const SetFound& set : found.sets) summary.Add(set);
   Heterogeneous compared =
       Compare(ContestOf(pools, found, question, model), request.mix_margin, problem, model);
+  std::vector<RankedPlan> sure;
+  if (compared.verdict == MixVerdict::kMix) sure = SureMixes(question, found, options, model);
+  if (!sure.empty() && alone != nullptr &&
+      !IsWorthLaunching(sure.front(), alone->Result()->plans.front(), request)) {
+    KeepToOnePool(*alone, request, compared);
+  }
   const bool mixes = compared.verdict == MixVerdict::kMix;
-  StudyResult result = mixes
-                           ? MixResult(question, SureMixes(question, found, options, model), alone)
-                           : std::move(*alone->Result());
+  StudyResult result =
+      mixes ? MixResult(question, std::move(sure), alone) : std::move(*alone->Result());
   const bool is_mix_faster =
       mix != nullptr && (!result.model_optimum.has_value() ||
                          mix->best->estimate.step_time < result.model_optimum->estimate.step_time);

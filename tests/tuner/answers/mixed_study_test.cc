@@ -122,6 +122,31 @@ TEST(MixedStudyTest, LeavesASmallPoolOfSlowChipsIdle) {
   ExpectOnePool(Mixed(Pool("v", kV100, 1), Pool("a", kA100, 8), 25e9), "a");
 }
 
+// A mix that barely fits must not take the place of a plan of one pool that fits surely, whatever
+// it would gain.
+TEST(MixedStudyTest, NeverLaunchesWhatIsLessSureThanOnePool) {
+  int mixes = 0;
+  for (int tenths = 40; tenths <= 120; tenths += 5) {
+    StudyRequest request = Mixed(Pool("a", kA100, 2), Pool("b", kA100, 2), 25e9);
+    for (NodePoolRequest& pool : request.question.cluster.pools) {
+      pool.memory_capacity = GiB(tenths / 10.0);
+    }
+    const ResolvedStudy study = ResolveStudy(request, Known()).value();
+    const StudyAnswer answer = RunStudy(study, Known(), {}).value();
+    const auto* const result = std::get_if<StudyResult>(&answer);
+    if (result == nullptr) continue;
+    const RankedPlan& first = result->plans.front();
+    mixes += first.plan.stages.empty() ? 0 : 1;
+    if (first.plan.stages.empty()) continue;
+    const RankedPlan& last = result->plans.back();
+    if (!last.plan.stages.empty()) continue;  // no pool holds the job alone
+    EXPECT_TRUE(first.estimate.fit_probability >= 0.95 || last.estimate.fit_probability < 0.95)
+        << tenths;
+    EXPECT_LT(1.05 * first.estimate.step_time, last.estimate.step_time) << tenths;
+  }
+  EXPECT_GT(mixes, 0);
+}
+
 // A pipeline has only one sequence to fill its stages with, so that they wait for one another.
 TEST(MixedStudyTest, LeavesAPoolIdleIfTheBatchIsSmall) {
   StudyRequest request = Mixed(Pool("a", kA100, 2), Pool("b", kA100, 2), 25e9);
