@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -193,15 +194,34 @@ std::vector<RankedPlan> SureMixes(const PreparedQuestion& question, const MixedF
   return FastestOf(sure.sets) == nullptr ? plans : ranked(sure);
 }
 
-// Returns the pool whose plan is the fastest, or null if none holds the job.
-PoolAlone* FastestPool(std::vector<PoolAlone>& pools) {
-  PoolAlone* fastest = nullptr;
-  const auto step = [](PoolAlone& pool) {
-    return pool.Result()->model_optimum->estimate.step_time;
+bool FitsSurely(const RankedPlan& plan, const StudyRequest& request) {
+  return plan.estimate.fit_probability >= request.choice.min_fit_probability;
+}
+
+// Returns the pool to use if only one is: the one whose first plan is the fastest of those that fit
+// as surely as asked, or of all if none does. Returns null if no pool holds the job.
+PoolAlone* BestPool(std::vector<PoolAlone>& pools, const StudyRequest& request) {
+  PoolAlone* best = nullptr;
+  const auto rank = [&](PoolAlone& pool) {
+    const RankedPlan& first = pool.Result()->plans.front();
+    return std::pair(!FitsSurely(first, request), first.estimate.step_time);
   };
   for (PoolAlone& pool : pools) {
     if (pool.Result() == nullptr) continue;
-    if (fastest == nullptr || step(pool) < step(*fastest)) fastest = &pool;
+    if (best == nullptr || rank(pool) < rank(*best)) best = &pool;
+  }
+  return best;
+}
+
+// Returns the fastest plan of one pool by the model.
+std::optional<RankedPlan> OptimumOfPools(std::vector<PoolAlone>& pools) {
+  std::optional<RankedPlan> fastest;
+  for (PoolAlone& pool : pools) {
+    if (pool.Result() == nullptr) continue;
+    const RankedPlan& own = *pool.Result()->model_optimum;
+    const bool is_faster =
+        !fastest.has_value() || own.estimate.step_time < fastest->estimate.step_time;
+    if (is_faster) fastest = own;
   }
   return fastest;
 }
@@ -247,7 +267,6 @@ StudyResult MixResult(const PreparedQuestion& question, std::vector<RankedPlan> 
   // The best pool's own plan comes last, with the launch files of its own answer.
   const StudyResult& own = *alone->Result();
   result.baseline = own.baseline;
-  result.model_optimum = own.model_optimum;
   if (count == 1) return result;
   if (result.plans.size() == count) result.plans.pop_back();
   result.plans.push_back(own.plans.front());
@@ -263,29 +282,68 @@ absl::Status CheckMix(const RankedPlan& mix, const Problem& problem) {
   return CheckEstimate(mix.plan, mix.estimate, problem);
 }
 
-// The gain is that of the fastest mix by the model. The mix to launch must also fit as surely as
-// asked, if the pool's own plan does, and be faster than that plan by the margin.
+// Tells if a mix is to be launched rather than the plan of one pool: it must fit as surely as
+// asked, unless that plan does not either, and be faster by the margin, unless only the mix fits
+// surely. The gain that the verdict goes by is another one, that of the fastest mix by the model.
 bool IsWorthLaunching(const RankedPlan& mix, const RankedPlan& own, const StudyRequest& request) {
-  const double least = request.choice.min_fit_probability;
-  if (mix.estimate.fit_probability < least && own.estimate.fit_probability >= least) return false;
+  const bool is_sure = FitsSurely(mix, request);
+  if (is_sure != FitsSurely(own, request)) return is_sure;
   return (1 + request.mix_margin) * mix.estimate.step_time < own.estimate.step_time;
 }
 
-void KeepToOnePool(const PoolAlone& alone, const StudyRequest& request, Heterogeneous& compared) {
-  compared.verdict = MixVerdict::kOnePool;
-  compared.reason = fmt::format(
-      "\"{}\" alone has {:.0f} tokens/s; no mix that brings more than the margin of {:.3g} % fits "
-      "with a probability of {:.3g} % or more",
-      alone.name, compared.lower_bound_tokens_per_second, 100 * request.mix_margin,
-      100 * request.choice.min_fit_probability);
+// Decides between the mixes to launch, of which there is at least one, and the best pool.
+void DecideByWhatIsLaunched(const RankedPlan& mix, PoolAlone& alone, const StudyRequest& request,
+                            Heterogeneous& compared) {
+  const RankedPlan& own = alone.Result()->plans.front();
+  const double least = 100 * request.choice.min_fit_probability;
+  const bool is_only_sure_one = FitsSurely(mix, request) && !FitsSurely(own, request);
+  if (compared.verdict == MixVerdict::kMix && !IsWorthLaunching(mix, own, request)) {
+    compared.verdict = MixVerdict::kOnePool;
+    compared.reason = fmt::format(
+        "\"{}\" alone has {:.0f} tokens/s; no mix that brings more than the margin of {:.3g} % "
+        "fits with a probability of {:.3g} % or more",
+        alone.name, compared.tokens_per_second_by_pool.at(alone.name), 100 * request.mix_margin,
+        least);
+  }
+  if (compared.verdict == MixVerdict::kOnePool && is_only_sure_one) {
+    compared.verdict = MixVerdict::kMix;
+    compared.reason = fmt::format(
+        "No plan for one pool fits with a probability of {:.3g} % or more; this mix does", least);
+  }
+}
+
+// Says of the pools that are faster by the model than the one to use why they are not used.
+void NamePoolsLeft(std::vector<PoolAlone>& pools, const PoolAlone& alone,
+                   const StudyRequest& request, Heterogeneous& compared) {
+  const std::map<std::string, double>& speeds = compared.tokens_per_second_by_pool;
+  for (PoolAlone& pool : pools) {
+    const bool is_left = pool.Result() != nullptr && speeds.at(pool.name) > speeds.at(alone.name) &&
+                         !FitsSurely(pool.Result()->plans.front(), request);
+    if (!is_left) continue;
+    compared.reason += fmt::format(
+        "; \"{}\" alone is used, because no plan for \"{}\" fits with a probability of {:.3g} % or "
+        "more",
+        alone.name, pool.name, 100 * request.choice.min_fit_probability);
+  }
 }
 
 std::string ReasonToMix(const Heterogeneous& compared) {
   if (compared.tokens_per_second_by_pool.empty()) return "No pool holds the job alone.";
+  if (compared.gain_low_ratio.value_or(1) <= 1) return compared.reason + ".";
   return fmt::format(
       "It mixes pools. By the model the fastest mix has {:.2f} times the speed of the best pool "
       "alone, and more than {:.2f} times with a probability of 90 %.",
       compared.gain_ratio, compared.gain_low_ratio.value_or(1));
+}
+
+// Returns INTERNAL if a mix of the answer is not legal or not possible.
+absl::Status CheckMixes(const StudyResult& result, const Problem& problem) {
+  for (const RankedPlan& plan : result.plans) {
+    if (!plan.plan.stages.empty()) RETURN_IF_ERROR(CheckMix(plan, problem));
+  }
+  const std::optional<RankedPlan>& optimum = result.model_optimum;
+  if (optimum.has_value() && !optimum->plan.stages.empty()) return CheckMix(*optimum, problem);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -298,10 +356,10 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   AnalyticModel model(ToEstimatorProblem(problem), learnt.calibration);
   const MixedFound found = SearchMixed(problem, learnt.calibration, options);
   const SetFound* const mix = FastestOf(found.sets);
-  if (FastestPool(pools) == nullptr && mix == nullptr) {
+  if (BestPool(pools, request) == nullptr && mix == nullptr) {
     pools = AnswerPools(question, HostUse::kOpenIfNothingFits, answer_alone);
   }
-  PoolAlone* const alone = FastestPool(pools);
+  PoolAlone* const alone = BestPool(pools, request);
   if (alone == nullptr && mix == nullptr) return NothingFits(pools, found);
 
   Summary summary;
@@ -309,22 +367,23 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   for (const SetFound& set : found.sets) summary.Add(set);
   Heterogeneous compared =
       Compare(ContestOf(pools, found, question, model), request.mix_margin, problem, model);
+  const bool is_unsure = alone == nullptr || !FitsSurely(alone->Result()->plans.front(), request);
   std::vector<RankedPlan> sure;
-  if (compared.verdict == MixVerdict::kMix) sure = SureMixes(question, found, options, model);
-  if (!sure.empty() && alone != nullptr &&
-      !IsWorthLaunching(sure.front(), alone->Result()->plans.front(), request)) {
-    KeepToOnePool(*alone, request, compared);
+  if (mix != nullptr && (compared.verdict == MixVerdict::kMix || is_unsure)) {
+    sure = SureMixes(question, found, options, model);
+    if (alone != nullptr) DecideByWhatIsLaunched(sure.front(), *alone, request, compared);
   }
+  std::optional<RankedPlan> optimum = OptimumOfPools(pools);
   const bool mixes = compared.verdict == MixVerdict::kMix;
+  if (!mixes) NamePoolsLeft(pools, *alone, request, compared);
   StudyResult result =
       mixes ? MixResult(question, std::move(sure), alone) : std::move(*alone->Result());
   const bool is_mix_faster =
-      mix != nullptr && (!result.model_optimum.has_value() ||
-                         mix->best->estimate.step_time < result.model_optimum->estimate.step_time);
-  if (is_mix_faster) {
-    result.model_optimum = RankPlan(mix->best->plan, problem, model);
-    RETURN_IF_ERROR(CheckMix(*result.model_optimum, problem));
-  }
+      mix != nullptr &&
+      (!optimum.has_value() || mix->best->estimate.step_time < optimum->estimate.step_time);
+  if (is_mix_faster) optimum = RankPlan(mix->best->plan, problem, model);
+  result.model_optimum = std::move(optimum);
+  RETURN_IF_ERROR(CheckMixes(result, problem));
   if (baseline.has_value()) {
     const Problem own = *ProblemOfPlan(std::make_shared<const Problem>(problem), baseline->plan);
     AnalyticModel own_model(ToEstimatorProblem(own), learnt.calibration);

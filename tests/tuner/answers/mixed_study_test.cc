@@ -122,29 +122,35 @@ TEST(MixedStudyTest, LeavesASmallPoolOfSlowChipsIdle) {
   ExpectOnePool(Mixed(Pool("v", kV100, 1), Pool("a", kA100, 8), 25e9), "a");
 }
 
+// One node of A100 beside six of H100 whose devices have little memory.
+StudyRequest ShortOfMemoryBeyondOneNode(double gib) {
+  StudyRequest request = Mixed(Pool("a", kA100, 1), Pool("b", "nvidia-h100-sxm5-80gb", 6), 50e9);
+  request.question.cluster.pools.back().memory_capacity = GiB(gib);
+  return request;
+}
+
 // A mix that barely fits must not take the place of a plan of one pool that fits surely, whatever
 // it would gain.
 TEST(MixedStudyTest, NeverLaunchesWhatIsLessSureThanOnePool) {
-  int mixes = 0;
-  for (int tenths = 40; tenths <= 120; tenths += 5) {
-    StudyRequest request = Mixed(Pool("a", kA100, 2), Pool("b", kA100, 2), 25e9);
-    for (NodePoolRequest& pool : request.question.cluster.pools) {
-      pool.memory_capacity = GiB(tenths / 10.0);
-    }
-    const ResolvedStudy study = ResolveStudy(request, Known()).value();
-    const StudyAnswer answer = RunStudy(study, Known(), {}).value();
-    const auto* const result = std::get_if<StudyResult>(&answer);
-    if (result == nullptr) continue;
-    const RankedPlan& first = result->plans.front();
-    mixes += first.plan.stages.empty() ? 0 : 1;
-    if (first.plan.stages.empty()) continue;
-    const RankedPlan& last = result->plans.back();
-    if (!last.plan.stages.empty()) continue;  // no pool holds the job alone
-    EXPECT_TRUE(first.estimate.fit_probability >= 0.95 || last.estimate.fit_probability < 0.95)
-        << tenths;
-    EXPECT_LT(1.05 * first.estimate.step_time, last.estimate.step_time) << tenths;
-  }
-  EXPECT_GT(mixes, 0);
+  const StudyRequest request = ShortOfMemoryBeyondOneNode(3.3);
+  ExpectOnePool(request, "a");
+  const StudyResult result = ResultOf(request);
+  EXPECT_GT(*result.heterogeneous->gain_low_ratio, 1.05);
+  EXPECT_THAT(result.heterogeneous->reason, HasSubstr("fits with a probability of 95 % or more"));
+  EXPECT_GE(result.plans.front().estimate.fit_probability, 0.95);
+  EXPECT_THAT(result.model_optimum->plan.stages, SizeIs(Gt(1U)));
+  EXPECT_LT(result.model_optimum->estimate.fit_probability, 0.95);
+}
+
+// With 4 GiB the six nodes hold the job alone, but only just; the one node holds it surely.
+TEST(MixedStudyTest, UsesTheSlowerPoolIfTheFasterOneMayRunOutOfMemory) {
+  const StudyResult result = ResultOf(ShortOfMemoryBeyondOneNode(4));
+  const Heterogeneous& mix = *result.heterogeneous;
+  ASSERT_GT(mix.tokens_per_second_by_pool.at("b"), mix.tokens_per_second_by_pool.at("a"));
+  EXPECT_EQ(mix.verdict, MixVerdict::kOnePool) << mix.reason;
+  EXPECT_THAT(result.plans.front().plan.pools, ElementsAre("a"));
+  EXPECT_GE(result.plans.front().estimate.fit_probability, 0.95);
+  EXPECT_THAT(mix.reason, HasSubstr("\"a\" alone is used, because no plan for \"b\" fits"));
 }
 
 // A pipeline has only one sequence to fill its stages with, so that they wait for one another.
