@@ -20,7 +20,6 @@ PAGE = HERE.parent.parent / "docs/choice/first_plans.md"
 MARKERS = ("<!-- first plans -->", "<!-- end of first plans -->")
 FIT = 0.95  # the program's own minimum, --min-fit-probability
 KIND = ("tensor_parallel", "pipeline_parallel", "context_parallel", "micro_batch_size")
-COMMON_SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b")
 
 
 def arguments():
@@ -64,15 +63,11 @@ def ask(binary, question):
     return answer
 
 
-def assumed_features(plan):
-    """Returns the fields of a plan whose cost no measured run has confirmed (docs/choice.md)."""
-    return [name for name, has in (
-        ("optimizer offload", plan.get("optimizer_offload_ratio", 0) > 0),
-        ("activation offload", plan.get("activation_offload_ratio", 0) > 0),
-        ("rank order", plan.get("rank_order", "tp-cp-ep-dp-pp") != "tp-cp-ep-dp-pp"),
-        ("schedule", plan.get("schedule", "1f1b") not in COMMON_SCHEDULES),
-        ("hybrid context", plan.get("context_parallel", 1) > 1 and plan.get("context_parallel_kind") == "hybrid"),
-    ) if has]
+def unconfirmed_features(answer):
+    """Returns the features of the first plan whose cost hardly any measured run has confirmed, which
+    the verdict names as its risk (docs/choice.md)."""
+    return [feature for reason in answer["recommendation"].get("reasons", [])
+            if reason["code"] == "plan_unconfirmed" for feature in reason["features"]]
 
 
 def words_of(plan):
@@ -92,7 +87,7 @@ def findings(answer):
     fits = [point["plan"]["estimate"]["fit_probability_ratio"] for point in answer.get("pareto_front", [])]
     return {"plan": words_of(first["plan"]), "fit": first["estimate"]["fit_probability_ratio"],
             "can_fit": max([*fits, *(ranked["estimate"]["fit_probability_ratio"] for ranked in answer["plans"])]) >= FIT,
-            "has_flags": bool(first.get("exports")), "assumed": assumed_features(first["plan"]),
+            "has_flags": bool(first.get("exports")), "unconfirmed": unconfirmed_features(answer),
             "loss": seconds / optimum - 1, "plan_count": len(answer["plans"]),
             "kind_count": len({tuple(ranked["plan"].get(name, 1) for name in KIND) for ranked in answer["plans"]}),
             "warnings": [text for text in answer.get("warnings", []) if text.startswith("no ")]}
@@ -104,7 +99,7 @@ def row_of(name, found):
     if found is None:
         return [*head, "none fits", "", "", "", "", ""]
     return [*head, found["plan"], f"{found['fit']:.3f}", "yes" if found["has_flags"] else "no",
-            ", ".join(found["assumed"]) or "-", f"{100 * found['loss']:.1f}",
+            ", ".join(found["unconfirmed"]) or "-", f"{100 * found['loss']:.1f}",
             f"{found['kind_count']}/{found['plan_count']}"]
 
 
@@ -116,7 +111,7 @@ def summary(rows):
         f"- {sum(found['fit'] >= FIT for found in safe)} of the {len(safe)} first plans of questions that have a "
         f"plan with a fit probability of {FIT} or more have it too.",
         f"- {sum(found['has_flags'] for found in have)} of {len(have)} first plans have flags or a file.",
-        f"- {sum(bool(found['assumed']) for found in have)} first plans rest on a feature whose cost is assumed.",
+        f"- {sum(bool(found['unconfirmed']) for found in have)} first plans rest on a feature that hardly any measured run has confirmed.",
         f"- A first plan costs {100 * statistics.median(found['loss'] for found in have):.1f} % more than the model's "
         f"optimum in the median, {100 * max(found['loss'] for found in have):.0f} % at most.",
         f"- {sum(found['kind_count'] == found['plan_count'] == 5 for found in have)} answers have five different "
@@ -140,7 +135,7 @@ def main():
             print(f"    {text}", flush=True)
     print("\n" + summary(rows))
     if args.write:
-        head = ["framework", "chip", "model", "devices", "first plan", "fit", "flags", "assumed", "over optimum, %", "kinds"]
+        head = ["framework", "chip", "model", "devices", "first plan", "fit", "flags", "unconfirmed", "over optimum, %", "kinds"]
         table = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *(row_of(*row) for row in rows))]
         text = f"{summary(rows)}\n\n" + "\n".join(table)
         before, rest = PAGE.read_text(encoding="utf-8").split(MARKERS[0])

@@ -90,8 +90,45 @@ class Table {
     std::rotate(choice_.order.begin(), own, own + 1);
   }
 
-  // Returns why the first plan should be launched.
+  // Returns why the first plan should be launched, and what it risks.
   [[nodiscard]] std::vector<VerdictFact> LaunchFacts(const RankedPlan& optimum) const {
+    std::vector<VerdictFact> facts = WhyFirst(optimum);
+    std::vector<std::string> features = FeaturesOf(First().plan);
+    if (!features.empty()) {
+      facts.push_back({.code = VerdictCode::kPlanUnconfirmed, .features = std::move(features)});
+    }
+    return facts;
+  }
+
+  // Returns how much the plan that would be recommended may gain over the user's own, and why a
+  // faster one is not recommended.
+  [[nodiscard]] std::vector<VerdictFact> KeepFacts(const RankedPlan& optimum) const {
+    const std::size_t own = choice_.order.front();
+    const std::size_t best = choice_.reference;
+    const Estimate& mine = candidates_[own].estimate;
+    const double fits = mine.fit_probability;
+    if (own == best) return {{.code = VerdictCode::kOwnRecommended, .fit_probability = fits}};
+    const Estimate& other = candidates_[best].estimate;
+    if (mine.step_time <= other.step_time) {
+      return {{.code = VerdictCode::kOwnNotSlower, .fit_probability = fits}};
+    }
+    std::vector<VerdictFact> facts;
+    if (optimum.plan != candidates_[best].plan) facts = WhyNotOptimum(optimum);
+    facts.push_back({.code = VerdictCode::kOwnTied,
+                     .slower_ratio = SlowerBy(mine, other),
+                     .fit_probability = fits,
+                     .faster_probability = FasterProbability(other.step_time, uncertainties_[best],
+                                                             mine.step_time, uncertainties_[own])});
+    return facts;
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string> FeaturesOf(const ParallelPlan& plan) const {
+    const std::vector<std::string_view> features = UnmeasuredFeatures(plan, sequence_length_);
+    return {features.begin(), features.end()};
+  }
+
+  [[nodiscard]] std::vector<VerdictFact> WhyFirst(const RankedPlan& optimum) const {
     const Estimate& own = First().estimate;
     const double fits = own.fit_probability;
     if (fits < limits_.min_fit_probability) {
@@ -112,39 +149,18 @@ class Table {
     return facts;
   }
 
-  // Returns how much the plan that would be recommended may gain over the user's own, and why a
-  // faster one is not recommended.
-  [[nodiscard]] std::vector<VerdictFact> KeepFacts(const RankedPlan& optimum) const {
-    const std::size_t own = choice_.order.front();
-    const std::size_t best = choice_.reference;
-    if (own == best) return {{.code = VerdictCode::kOwnRecommended}};
-    const Estimate& mine = candidates_[own].estimate;
-    const Estimate& other = candidates_[best].estimate;
-    if (mine.step_time <= other.step_time) return {{.code = VerdictCode::kOwnNotSlower}};
-    std::vector<VerdictFact> facts;
-    if (optimum.plan != candidates_[best].plan) facts = WhyNotOptimum(optimum);
-    facts.push_back({.code = VerdictCode::kOwnTied,
-                     .slower_ratio = SlowerBy(mine, other),
-                     .faster_probability = FasterProbability(other.step_time, uncertainties_[best],
-                                                             mine.step_time, uncertainties_[own])});
-    return facts;
-  }
-
- private:
-  [[nodiscard]] std::vector<std::string> FeaturesOf(const ParallelPlan& plan) const {
-    const std::vector<std::string_view> features = UnmeasuredFeatures(plan, sequence_length_);
-    return {features.begin(), features.end()};
-  }
-
   // Returns why a plan is first although a cheaper one is no less safe in memory.
   [[nodiscard]] std::vector<VerdictFact> YieldFacts(const RankedPlan& optimum) const {
     const RankedPlan& cheapest = candidates_[choice_.cheapest];
     std::vector<VerdictFact> facts;
     if (optimum.plan != cheapest.plan) facts = WhyNotOptimum(optimum);
-    facts.push_back(
-        {.code = VerdictCode::kSafestUnconfirmed, .features = FeaturesOf(cheapest.plan)});
+    std::vector<std::string> features = FeaturesOf(cheapest.plan);
+    const bool is_said = !facts.empty() && facts.back().features == features;
+    if (!is_said) {
+      facts.push_back({.code = VerdictCode::kSafestUnconfirmed, .features = std::move(features)});
+    }
     facts.push_back({.code = VerdictCode::kSlower,
-                     .slower_ratio = SlowerBy(First().estimate, cheapest.estimate),
+                     .slower_ratio = SlowerBy(First().estimate, optimum.estimate),
                      .fit_probability = First().estimate.fit_probability});
     std::ranges::move(TieFacts(choice_.reason, std::nullopt), std::back_inserter(facts));
     return facts;
@@ -201,6 +217,25 @@ class Table {
   Choice choice_;
 };
 
+// Adds the fastest plans without features that hardly any measured run has confirmed, if no plan
+// that was found is without them.
+void AddConfirmed(const Problem& problem, const Calibration& calibration,
+                  const SearchOptions& options, SearchFound& found) {
+  const int length = problem.workload.sequence_length;
+  const auto is_confirmed = [&](const RecomputeChoice& choice) {
+    return UnmeasuredFeatures(choice.plan, length).empty();
+  };
+  const bool has_one = std::ranges::any_of(found.best, is_confirmed) ||
+                       std::ranges::any_of(found.close, is_confirmed);
+  if (has_one) return;
+  Problem confirmed = problem;
+  confirmed.space = WithoutUnmeasured(problem.space, length);
+  if (confirmed.space == problem.space) return;  // the user has chosen the features
+  SearchFound others = BestPlansOf(confirmed, calibration, options);
+  std::ranges::move(others.best, std::back_inserter(found.close));
+  std::ranges::move(others.close, std::back_inserter(found.close));
+}
+
 }  // namespace
 
 SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found,
@@ -212,7 +247,7 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
   const Problem smaller = WithSureMemory(question.problem, limits.min_fit_probability, calibration);
   SearchOptions wide = options;
   wide.are_alike = &AreOneKind;
-  if (limits.tie_probability > 0.5) wide.close_ratio = kMaxUnmeasuredRatio;
+  if (limits.tie_probability > 0.5) wide.close_ratio = kKeptRatio;
   wide.on_progress = {};  // the counts of the first search are kept
   SearchFound safe = BestPlansOf(smaller, calibration, wide);
   if (!safe.summary.complete) {
@@ -225,9 +260,11 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
     warnings.push_back(fmt::format(
         "more than {} plans take at most {} times as long as the fastest: the choice is among the "
         "fastest of them",
-        KeepOptions().close_limit, kMaxUnmeasuredRatio));
+        KeepOptions().close_limit, kKeptRatio));
   }
-  return safe.best.empty() ? found : safe;
+  if (safe.best.empty()) return found;
+  if (wide.close_ratio > 1) AddConfirmed(smaller, calibration, wide, safe);
+  return safe;
 }
 
 std::vector<RankedPlan> CandidatesOf(const SearchFound& found, const Problem& problem,

@@ -18,8 +18,13 @@ constexpr double kSure = 0.99;
 constexpr double kFailedStart = 1;
 // Standard deviation of the logarithm of a step time that each unmeasured feature adds: assumed.
 constexpr double kUnmeasuredSigma = 0.15;
+// A plan with such a feature wins only if it is faster with this probability.
+constexpr double kSureWin = 0.9;
 // Width of the classes of costs in which the more usual plan is preferred: 1 %.
 constexpr double kAsLong = 0.01;
+
+// With this probability to tell plans apart, the faster one always wins.
+constexpr double kNoTie = 0.5;
 
 class Ranking {
  public:
@@ -86,13 +91,13 @@ class Ranking {
   // Returns true if `a` has more unmeasured features than `b` and yields to it.
   [[nodiscard]] bool Yields(std::size_t a, std::size_t b) const {
     const std::size_t extra = UnmeasuredOf(a);
-    if (UnmeasuredOf(b) >= extra || Step(b) > Step(a) * kMaxUnmeasuredRatio) return false;
+    if (UnmeasuredOf(b) >= extra || limits_.tie_probability <= kNoTie) return false;
     TimeUncertainty doubtful = alternatives_[a].uncertainty;
     doubtful.noise_variance +=
         static_cast<double>(extra - UnmeasuredOf(b)) * kUnmeasuredSigma * kUnmeasuredSigma;
     return FasterProbability(alternatives_[a].estimate.step_time, doubtful,
-                             alternatives_[b].estimate.step_time,
-                             alternatives_[b].uncertainty) < limits_.tie_probability;
+                             alternatives_[b].estimate.step_time, alternatives_[b].uncertainty) <
+           std::max(kSureWin, limits_.tie_probability);
   }
 
   // Returns the cheapest of the plans to which the cheapest one yields, those with the fewest

@@ -16,9 +16,8 @@ namespace meshwright {
 // the least that pairs of measured plans tell apart (docs/choice.md).
 inline constexpr double kMaxTieRatio = 1.05;
 
-// A plan with features that hardly any measured run has confirmed yields to one without that takes
-// at most so many times as long, if it is not surely faster.
-inline constexpr double kMaxUnmeasuredRatio = 1.10;
+// The plans that a search keeps for the choice take at most so many times as long as the fastest.
+inline constexpr double kKeptRatio = 1.10;
 
 // A plan of a question, of which one is to be launched. The referents outlive it.
 struct Alternative {

@@ -40,6 +40,20 @@ std::string OwnTied(const VerdictFact& fact) {
       PercentOf(fact.slower_ratio.value_or(0)), ProbabilityOf(fact.faster_probability.value_or(0)));
 }
 
+// Returns a statement about the user's own plan, with its risk if that is known.
+std::string WithOwnRisk(const std::string& statement, const VerdictFact& fact) {
+  if (!fact.fit_probability.has_value()) return statement;
+  return statement + ". Your plan fits with " + FitsWith(fact);
+}
+
+std::string Slower(const VerdictFact& fact) {
+  const double ratio = fact.slower_ratio.value_or(0);
+  const std::string time =
+      ratio < kShownRatio ? "is as fast as" : "takes " + PercentOf(ratio) + " longer than";
+  return fmt::format("The plan to launch {} the fastest plan by the model, and fits with {}", time,
+                     FitsWith(fact));
+}
+
 std::string KeepsSettings(const VerdictFact& fact) {
   const double ratio = fact.slower_ratio.value_or(0);
   const std::string others =
@@ -104,16 +118,19 @@ std::string Sentence(const VerdictFact& fact, const ChoiceLimits& limits) {
           "It cannot be told apart from the fastest plan by the model ({}), and fits with {}",
           SlowerBy(fact), FitsWith(fact));
     case VerdictCode::kSlower:
-      return fmt::format("The plan to launch is {} and fits with {}", SlowerBy(fact),
-                         FitsWith(fact));
+      return Slower(fact);
+    case VerdictCode::kPlanUnconfirmed:
+      return Unconfirmed("The plan to launch", fact);
     case VerdictCode::kOwnRecommended:
-      return "Your plan is the one that would be recommended";
+      return WithOwnRisk("Your plan is the one that would be recommended", fact);
     case VerdictCode::kOwnNotSlower:
-      return "Your plan cannot be told apart from the one that would be recommended without it, "
-             "and "
-             "is not slower by the model";
+      return WithOwnRisk(
+          "Your plan cannot be told apart from the one that would be recommended without it, and "
+          "is "
+          "not slower by the model",
+          fact);
     case VerdictCode::kOwnTied:
-      return OwnTied(fact);
+      return WithOwnRisk(OwnTied(fact), fact);
     case VerdictCode::kKeepsFrameworkSettings:
       return KeepsSettings(fact);
     case VerdictCode::kSurerToFit:

@@ -21,6 +21,8 @@ std::string_view Word(VerdictCode code) {
       return "tied_with_model_optimum";
     case VerdictCode::kSlower:
       return "slower";
+    case VerdictCode::kPlanUnconfirmed:
+      return "plan_unconfirmed";
     case VerdictCode::kSurerToFit:
       return "surer_to_fit";
     case VerdictCode::kBetterFounded:

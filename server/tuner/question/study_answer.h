@@ -113,7 +113,8 @@ enum class VerdictCode {
   kOptimumUnconfirmed,  // that plan uses features that hardly any measured run has confirmed
   kSafestUnconfirmed,   // so does the fastest plan that fits surely enough
   kTiedWithOptimum,     // the plan cannot be told apart from the model's fastest
-  kSlower,              // the plan is slower than the one of the statement before
+  kSlower,              // the plan is slower than the model's fastest
+  kPlanUnconfirmed,     // the plan itself uses features that hardly any measured run has confirmed
   // The plan wins a tie because of
   kSurerToFit,
   kBetterFounded,

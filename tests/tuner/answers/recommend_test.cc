@@ -49,7 +49,7 @@ TEST(RecommendTest, TheFastestPlanThatIsSure) {
   EXPECT_THAT(result.recommendation->reason,
               HasSubstr("The fastest plan by the model fits with a probability of only "));
   const std::vector<VerdictFact>& facts = result.recommendation->facts;
-  ASSERT_EQ(facts.size(), 2U);
+  ASSERT_GE(facts.size(), 2U);
   EXPECT_EQ(facts[0].code, VerdictCode::kOptimumMayNotFit);
   EXPECT_EQ(facts[0].fit_probability, optimum.estimate.fit_probability);
   EXPECT_EQ(facts[1].code, VerdictCode::kSlower);

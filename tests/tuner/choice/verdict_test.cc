@@ -24,9 +24,11 @@ TEST(VerdictTest, AWonTieContinuesItsSentence) {
                    {.code = VerdictCode::kSlower, .slower_ratio = 0.031, .fit_probability = 1},
                    {.code = VerdictCode::kPlainer, .tied_count = 7}},
                   kUsual),
-      "The fastest plan by the model fits with a probability of only 42 %. The plan to launch is "
-      "3.1 % slower and fits with a probability of over 99 %; among 7 plans that cannot be told "
-      "apart, it has fewer features that hardly any measured run has confirmed.");
+      "The fastest plan by the model fits with a probability of only 42 %. The plan to launch "
+      "takes "
+      "3.1 % longer than the fastest plan by the model, and fits with a probability of over 99 %; "
+      "among 7 plans that cannot be told apart, it has fewer features that hardly any measured run "
+      "has confirmed.");
 }
 
 TEST(VerdictTest, OpenSettingsAreNamedFirstAndLast) {
@@ -43,15 +45,24 @@ TEST(VerdictTest, OpenSettingsAreNamedFirstAndLast) {
 
 TEST(VerdictTest, FeaturesAndOwnPlan) {
   EXPECT_EQ(
-      VerdictText(
-          {{.code = VerdictCode::kSafestUnconfirmed, .features = {"a", "b"}},
-           {.code = VerdictCode::kOwnTied, .slower_ratio = 0.02, .faster_probability = 0.61}},
-          kUsual),
+      VerdictText({{.code = VerdictCode::kSafestUnconfirmed, .features = {"a", "b"}},
+                   {.code = VerdictCode::kOwnTied,
+                    .slower_ratio = 0.02,
+                    .fit_probability = 0.97,
+                    .faster_probability = 0.61}},
+                  kUsual),
       "The fastest plan that is safe in memory uses a and b. Hardly any measured run confirms the "
       "estimates of such plans. Your plan cannot be told apart from the one that would be "
       "recommended without it. By the model that one is 2.0 % faster, but it is the faster one "
-      "with "
-      "a probability of only 61 %.");
+      "with a probability of only 61 %. Your plan fits with a probability of 97 %.");
+}
+
+TEST(VerdictTest, AnUnconfirmedPlanIsARisk) {
+  EXPECT_EQ(VerdictText({{.code = VerdictCode::kModelOptimum, .fit_probability = 0.97},
+                         {.code = VerdictCode::kPlanUnconfirmed, .features = {"a"}}},
+                        kUsual),
+            "It is the fastest plan by the model, and fits with a probability of 97 %. The plan to "
+            "launch uses a. Hardly any measured run confirms the estimates of such plans.");
 }
 
 TEST(VerdictTest, TheCheapestWinsNoTie) {
@@ -66,7 +77,7 @@ TEST(VerdictTest, EachCodeHasAWordOfItsOwn) {
   for (int code = 0; code <= static_cast<int>(VerdictCode::kKeepsFrameworkSettings); ++code) {
     words.insert(Word(static_cast<VerdictCode>(code)));
   }
-  EXPECT_EQ(words.size(), 18U);
+  EXPECT_EQ(words.size(), 19U);
   EXPECT_FALSE(words.contains(""));
   EXPECT_EQ(Word(VerdictCode::kKeepsFrameworkSettings), "keeps_framework_settings");
 }
