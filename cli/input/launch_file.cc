@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "cli/input/read_file.h"
 #include "search_space/base/status.h"
@@ -35,6 +36,19 @@ std::optional<int> DeviceCountOf(const v1::Cluster& cluster) {
     devices += pool.node_count() * pool.devices_per_node();
   }
   return devices > 0 ? std::optional(devices) : std::nullopt;
+}
+
+// Returns the pools of a cluster that states their sizes.
+std::vector<PoolOfCluster> PoolsOf(const v1::Cluster& cluster) {
+  std::vector<PoolOfCluster> pools;
+  for (const v1::NodePool& pool : cluster.pools()) {
+    if (pool.node_count() < 1 || pool.devices_per_node() < 1) return {};
+    pools.push_back({.name = pool.name(),
+                     .chip = pool.chip(),
+                     .node_count = pool.node_count(),
+                     .devices_per_node = pool.devices_per_node()});
+  }
+  return pools;
 }
 
 // Returns the model beside the file if it is a whole one. It is read without its mistakes, which
@@ -143,7 +157,8 @@ absl::StatusOr<LaunchQuestion> ReadLaunchText(const LaunchFileFlags& flags, std:
                            .variables = std::move(variables),
                            .framework = beside.framework,
                            .model = ModelBeside(beside),
-                           .devices = DeviceCountOf(beside.cluster)};
+                           .devices = DeviceCountOf(beside.cluster),
+                           .pools = PoolsOf(beside.cluster)};
   request.open_file = [&folder](const std::string& path) {
     // As the script has it: from where it runs, or else beside it.
     auto own = ReadSourced(path == "-" ? "./-" : path);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
@@ -18,10 +19,19 @@
 #include "search_space/spec/plan_fields.h"
 #include "search_space/spec/plan_value.h"
 #include "server/tuner/export/exporters.h"
+#include "server/tuner/export/mixed_stages.h"
+#include "server/tuner/export/text/command_line.h"
 #include "server/tuner/export/text/refusals.h"
 
 namespace meshwright {
 namespace {
+
+// The mixed plans that an exporter can write.
+enum class Mixes {
+  kNone,
+  kEqualStages,  // that differ in their pools and layers only
+  kMeshes,       // of their own tensor and data parallelism
+};
 
 struct Exporter {
   std::string_view framework;
@@ -29,14 +39,16 @@ struct Exporter {
   std::string_view version;  // version of that framework, if the workload names another one
   LaunchConfig (*function)(const Problem&, const ParallelPlan&, Refusals&);
   bool has_files = true;  // false: its exports are flags only
+  Mixes mixes = Mixes::kNone;
 };
 
 // Each framework has a file and a row here.
 constexpr std::array kExporters = {
-    Exporter{"megatron-core", "megatron-core", "0.14", ExportMegatronCore, false},
+    Exporter{"megatron-core", "megatron-core", "0.14", ExportMegatronCore, false,
+             Mixes::kEqualStages},
     Exporter{"megatron-lm", "megatron-lm", "2024", ExportMegatronLm, false},
     Exporter{"megatron-deepspeed", "megatron-deepspeed", "2022", ExportMegatronDeepSpeed},
-    Exporter{"flagscale", "flagscale", "0.9", ExportFlagScale},
+    Exporter{"flagscale", "flagscale", "0.9", ExportFlagScale, true, Mixes::kMeshes},
     Exporter{"mindspeed", "mindspeed", "2024", ExportMindSpeed, false},
     Exporter{"torchtitan", "torchtitan", "0.2", ExportTorchtitan},
     Exporter{"pytorch-fsdp", "pytorch-fsdp", "2024", ExportPyTorchFsdp},
@@ -44,8 +56,9 @@ constexpr std::array kExporters = {
     Exporter{"nanotron", "nanotron", "2024", ExportNanotron},
     Exporter{"paddle", "paddle", "3.0", ExportPaddle},
     Exporter{"maxtext", "maxtext", "2025", ExportMaxText},
-    Exporter{"megatron-bridge", "megatron-core", "0.14", ExportMegatronBridge},
-    Exporter{"nemo", "megatron-core", "0.14", ExportNemo, false},
+    Exporter{"megatron-bridge", "megatron-core", "0.14", ExportMegatronBridge, true,
+             Mixes::kEqualStages},
+    Exporter{"nemo", "megatron-core", "0.14", ExportNemo, false, Mixes::kEqualStages},
 };
 
 const Exporter* FindExporter(std::string_view framework) {
@@ -116,16 +129,58 @@ void RefuseIllegalFields(const Exporter& exporter, const Problem& problem, const
   }
 }
 
+// Refuses the mixed plans that an exporter cannot write.
+void RefuseMixes(const Exporter& exporter, const ParallelPlan& plan, Refusals& refusals) {
+  switch (exporter.mixes) {
+    case Mixes::kNone:
+      refusals.Refuse("plan.stages",
+                      fmt::format("{} stages on pools of their own; this exporter writes no such "
+                                  "plan for {}, and those for flagscale and megatron-core do",
+                                  plan.stages.size(), exporter.framework));
+      return;
+    case Mixes::kEqualStages:
+      RefuseUnequalStages(plan, exporter.framework, refusals);
+      RefuseUnequalModules(plan, exporter.framework, refusals);
+      return;
+    case Mixes::kMeshes:
+      RefuseUnequalModules(plan, exporter.framework, refusals);
+      return;
+  }
+}
+
+// Adds what the ranks of the nodes have to do with the stages, where the command does not say it.
+void AddNodeSettings(const Exporter& exporter, const Problem& problem, const ParallelPlan& plan,
+                     LaunchConfig& config) {
+  if (exporter.mixes != Mixes::kEqualStages) return;
+  for (std::string& setting : NodeSettings(NodeGroupsOf(problem, plan))) {
+    config.left_out.push_back(std::move(setting));
+  }
+  if (MixesVendors(problem, plan)) {
+    config.left_out.emplace_back(
+        "a collective library for the chips of all vendors, as --distributed-backend");
+  }
+}
+
+absl::StatusOr<LaunchConfig> ExportMix(const Exporter& exporter, const Problem& problem,
+                                       const ParallelPlan& plan) {
+  Refusals refusals;
+  RefuseMixes(exporter, plan, refusals);
+  RefuseIllegalFields(exporter, problem, plan, refusals);
+  RETURN_IF_ERROR(refusals.Status());
+  LaunchConfig config = exporter.function(problem, WithFlatFields(plan), refusals);
+  RefuseUnknownFields(plan, refusals);
+  RETURN_IF_ERROR(refusals.Status());
+  AddNodeSettings(exporter, problem, plan, config);
+  return config;
+}
+
 absl::StatusOr<LaunchConfig> ExportWith(const Exporter& exporter, const Problem& problem,
                                         const ParallelPlan& plan) {
-  Refusals refusals;
-  if (!plan.stages.empty()) {
-    refusals.Refuse("plan.stages",
-                    fmt::format("{} stages of their own shape; {} gives all stages the same "
-                                "tensor, data and context parallelism",
-                                plan.stages.size(), exporter.framework));
-    return refusals.Status();
+  if (!plan.stages.empty()) return ExportMix(exporter, problem, plan);
+  if (!plan.pools.empty() && problem.cluster.pools.size() > 1) {
+    return ExportWith(exporter, OnlyPool(problem, plan.pools.front()), plan);
   }
+  Refusals refusals;
   LaunchConfig config = exporter.function(problem, plan, refusals);
   RefuseUnknownFields(plan, refusals);
   RefuseIllegalFields(exporter, problem, plan, refusals);

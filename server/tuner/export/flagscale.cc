@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "estimator/legality/recompute_form.h"
@@ -14,6 +15,7 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/exporters.h"
 #include "server/tuner/export/expressible.h"
+#include "server/tuner/export/flagscale_meshes.h"
 #include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/export/text/command_line.h"
 #include "server/tuner/export/text/config_text.h"
@@ -125,7 +127,8 @@ void SetRecomputeByStage(const Problem& problem, const ParallelPlan& plan, Json&
   }
 }
 
-std::string ExperimentText(const JobSize& size, bool has_one_connection) {
+// `nodes` are the lines of the section `runner` that say where the job runs.
+std::string ExperimentText(std::string_view nodes, bool has_one_connection) {
   return fmt::format(R"(defaults:
   - _self_
   - train: plan
@@ -139,16 +142,14 @@ experiment:
     entrypoint: flagscale/train/train_gpt.py
   runner:
     backend: torchrun
-    nnodes: {}
-    nproc_per_node: {}
-{}
+{}{}
 action: run
 
 hydra:
   run:
     dir: ${{experiment.exp_dir}}/hydra
 )",
-                     size.nodes, size.processes_per_node,
+                     nodes,
                      has_one_connection ? "  envs:\n    CUDA_DEVICE_MAX_CONNECTIONS: 1\n" : "");
 }
 
@@ -164,35 +165,70 @@ std::vector<std::string> LeftOut(const ModelSpec& model) {
     }
     item = keys;
   }
-  left_out.emplace_back(
-      "in config.yaml: experiment.runner.hostfile and rdzv_endpoint, if there "
-      "are several nodes");
   return left_out;
+}
+
+// Sets the flags and the recomputation, however it is stated.
+void SetPlan(const Problem& problem, const ParallelPlan& plan, FlagList& flags, Json& config) {
+  const bool by_stage = plan.recompute.granularity == RecomputeGranularity::kFull &&
+                        RecomputeFormOf(problem, plan) == RecomputeForm::kSomeLayers &&
+                        plan.recompute.selective_layer_counts.empty() &&
+                        CountsDiffer(plan.recompute.layer_counts);
+  if (!by_stage) AddMegatronRecomputeFlags(problem, plan, flags);
+  AddMegatronOffloadFlags(problem, plan, flags);
+  AddMegatronJobFlags(problem, flags);
+  for (const Flag& flag : flags.flags()) SetFlag(flag, config);
+  if (by_stage) SetRecomputeByStage(problem, plan, config, flags.refusals());
+}
+
+LaunchConfig ConfigOf(const Json& config, std::string experiment) {
+  return {.text = YamlText(config),
+          .file_name = "conf/train/plan.yaml",
+          .versions = "0.8 to 0.9",
+          .command = "python run.py --config-path ./conf --config-name config action=run",
+          .other_files = {{.name = "conf/config.yaml", .text = std::move(experiment)}}};
+}
+
+Json EmptyConfig() {
+  return {{"system", Json::object()}, {"model", Json::object()}, {"data", Json::object()}};
+}
+
+// Each type of device starts as many processes a node as the host file has slots, and checkpoints
+// of meshes have the old format (flagscale/train/arguments.py).
+LaunchConfig ExportMeshes(const Problem& problem, const ParallelPlan& plan, Refusals& refusals) {
+  FlagList flags(refusals);
+  AddMeshLayoutFlags(problem, plan, flags);
+  Json config = EmptyConfig();
+  SetPlan(problem, plan, flags, config);
+  config["system"]["hetero"] = MeshSection(problem, plan);
+  config["system"]["checkpoint"] = {{"ckpt_format", "torch"}};
+  const std::string nodes =
+      fmt::format("    nnodes: {}\n    hostfile: ./conf/hostfile\n    rdzv_backend: static\n",
+                  JobSizeOf(problem, plan).nodes);
+  LaunchConfig launch = ConfigOf(config, ExperimentText(nodes, plan.zero_stage <= 1));
+  launch.left_out = LeftOut(problem.model);
+  for (std::string& item : MeshLeftOut(problem, plan)) launch.left_out.push_back(std::move(item));
+  launch.other_files.push_back({.name = "conf/hostfile", .text = HostFileText(problem, plan)});
+  return launch;
 }
 
 }  // namespace
 
 LaunchConfig ExportFlagScale(const Problem& problem, const ParallelPlan& plan, Refusals& refusals) {
-  const bool by_stage = plan.recompute.granularity == RecomputeGranularity::kFull &&
-                        RecomputeFormOf(problem, plan) == RecomputeForm::kSomeLayers &&
-                        plan.recompute.selective_layer_counts.empty() &&
-                        CountsDiffer(plan.recompute.layer_counts);
+  if (!plan.stages.empty()) return ExportMeshes(problem, plan, refusals);
   FlagList flags(refusals);
   AddMegatronLayoutFlags(problem, plan, flags);
-  if (!by_stage) AddMegatronRecomputeFlags(problem, plan, flags);
-  AddMegatronOffloadFlags(problem, plan, flags);
-  AddMegatronJobFlags(problem, flags);
-  Json config = {{"system", Json::object()}, {"model", Json::object()}, {"data", Json::object()}};
-  for (const Flag& flag : flags.flags()) SetFlag(flag, config);
-  if (by_stage) SetRecomputeByStage(problem, plan, config, refusals);
-  return {
-      .text = YamlText(config),
-      .file_name = "conf/train/plan.yaml",
-      .versions = "0.8 to 0.9",
-      .command = "python run.py --config-path ./conf --config-name config action=run",
-      .left_out = LeftOut(problem.model),
-      .other_files = {{.name = "conf/config.yaml",
-                       .text = ExperimentText(JobSizeOf(problem, plan), plan.zero_stage <= 1)}}};
+  Json config = EmptyConfig();
+  SetPlan(problem, plan, flags, config);
+  const JobSize size = JobSizeOf(problem, plan);
+  const std::string nodes = fmt::format("    nnodes: {}\n    nproc_per_node: {}\n", size.nodes,
+                                        size.processes_per_node);
+  LaunchConfig launch = ConfigOf(config, ExperimentText(nodes, plan.zero_stage <= 1));
+  launch.left_out = LeftOut(problem.model);
+  launch.left_out.emplace_back(
+      "in config.yaml: experiment.runner.hostfile and rdzv_endpoint, if there "
+      "are several nodes");
+  return launch;
 }
 
 }  // namespace meshwright

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -109,6 +111,28 @@ void AddExchangeOverlap(const Problem& problem, const ParallelPlan& plan, FlagLi
   }
 }
 
+// Returns the ranks that exchange heads. They are those of a node, and the same on all pools.
+int ExchangeRanks(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  std::optional<int> common;
+  for (const NodePool& pool : problem.cluster.pools) {
+    const bool is_used = plan.stages.empty() || std::ranges::find(plan.stages, pool.name,
+                                                                  &StagePlan::pool) !=
+                                                    plan.stages.end();
+    if (!is_used) continue;
+    const int own = HybridExchangeRanks(plan.context_parallel, plan.tensor_parallel,
+                                        ExchangedHeads(problem.model, plan.tensor_parallel),
+                                        ScaleUpDeviceCount(pool));
+    if (common.value_or(own) != own) {
+      flags.Refuse("plan.context_parallel_kind",
+                   fmt::format("{} with {} ranks that exchange heads on one pool and {} on another; "
+                               "Megatron-Core has one size for both",
+                               Word(plan.context_parallel_kind), *common, own));
+    }
+    common = common.value_or(own);
+  }
+  return common.value_or(1);
+}
+
 }  // namespace
 
 void AddMegatronTensorFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
@@ -139,9 +163,7 @@ void AddMegatronContextFlags(const Problem& problem, const ParallelPlan& plan, F
       flags.Add("--cp-comm-type", "allgather");
       break;
     case ContextParallelKind::kHybrid: {
-      const int exchange = HybridExchangeRanks(plan.context_parallel, plan.tensor_parallel,
-                                               ExchangedHeads(problem.model, plan.tensor_parallel),
-                                               ScaleUpDeviceCount(problem.cluster.pools.front()));
+      const int exchange = ExchangeRanks(problem, plan, flags);
       flags.Add("--cp-comm-type", "a2a+p2p");
       flags.Add("--hierarchical-context-parallel-sizes",
                 fmt::format("{} {}", exchange, plan.context_parallel / exchange));

@@ -190,6 +190,10 @@ LaunchConfig ExportNemo(const Problem& problem, const ParallelPlan& plan, Refusa
   };
   add("trainer.num_nodes", size.nodes);
   add("trainer.devices", size.processes_per_node);
+  if (size.sizes_differ) {
+    refusals.Refuse("cluster.pools.devices_per_node",
+                    "not the same on all pools of the plan; NeMo has trainer.devices of one size");
+  }
   add("trainer.plugins", MixedPrecision(problem.workload, refusals));
   if (problem.workload.precision == Precision::kFp8) {
     refusals.Refuse("workload.precision", "fp8; NeMo sets it in the recipe's own code");

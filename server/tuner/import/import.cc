@@ -62,19 +62,6 @@ void ReadDeepSpeedBeside(std::vector<Setting> file, SettingReader& flags, Import
   for (const std::string& note : settings.notes()) flags.Note(note);
 }
 
-// FlagScale's plans over several kinds of devices.
-void RefuseMixedDevices(SettingReader& settings) {
-  if (settings.Has("enable-hetero") && settings.Switch("enable-hetero")) {
-    settings.Refuse("enable-hetero",
-                    "true; meshes of several kinds of devices are not read, write the stages of "
-                    "such a plan in Meshwright's own JSON");
-    return;
-  }
-  settings.Extract([](const Setting& setting) {
-    return setting.key.starts_with("hetero-") || setting.key == "enable-hetero";
-  });
-}
-
 // Returns the devices of the job: those that it states, or else those of the cluster.
 std::optional<int> DevicesOf(const ImportRequest& request, const JobProcesses& processes,
                              std::vector<FieldViolation>& violations, ImportedJob& job) {
@@ -115,10 +102,10 @@ absl::StatusOr<ImportedJob> ImportJob(const ImportRequest& request) {
   const JobProcesses processes = TakeProcesses(launcher, source.batch);
   const ReaderContext context = {.model = request.model,
                                  .devices = DevicesOf(request, processes, violations, job),
-                                 .global_batch_size = request.global_batch_size};
+                                 .global_batch_size = request.global_batch_size,
+                                 .pools = request.pools};
   SettingReader settings(std::move(source.settings));
-  RefuseMixedDevices(settings);
-  if (settings.violations().empty()) Read(source.framework, settings, context, job);
+  Read(source.framework, settings, context, job);
   if (!source.deepspeed.empty()) {
     ReadDeepSpeedBeside(std::move(source.deepspeed), settings, job, job.unused);
   }

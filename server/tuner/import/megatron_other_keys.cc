@@ -238,6 +238,10 @@ constexpr OtherKey kKeys[] = {
     {"train-mode", kNone, kStart},
     {"max-padding-length", kNone, kData},
     {"no-async-*", kNone, kKernels},
+    {"hetero-current-device-type", kNone, kStart},
+    {"hetero-use-cpu-communication", kNone,
+     "how messages between pools travel, which the cluster's inter_pool says"},
+    {"use-partial-reduce-for-shared-embedding", kNone, "messages of the embedding's gradient"},
     {"standalone-embedding-stage", kUnpriced, "the embedding has a stage of its own"},
 };
 

@@ -12,6 +12,7 @@
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/megatron_stages.h"
 #include "server/tuner/import/readers.h"
 #include "server/tuner/import/setting_reader.h"
 
@@ -346,14 +347,21 @@ void CheckBatch(SettingReader& settings, const ImportedJob& job) {
 void ReadMegatronPlan(SettingReader& settings, const ReaderContext& context, ImportedJob& job) {
   const ModelSpec* model = ModelOf(context, job);
   ReadDegrees(settings, job.plan);
-  ReadExperts(settings, context, job, job.plan);
+  std::vector<StagesOnPool> placed;
+  const bool has_meshes = HasMeshes(settings);
+  if (has_meshes) {
+    placed = ReadMeshes(settings, context, job);
+    if (placed.empty()) return;
+  } else {
+    ReadExperts(settings, context, job, job.plan);
+  }
   ReadSharding(settings, job.plan);
   // DeepSpeed's pipelines split layers that the stages do not divide.
   const bool splits_itself = job.workload.framework_name == "megatron-deepspeed";
-  ReadStages(settings, model, splits_itself, job.plan);
+  if (!has_meshes) ReadStages(settings, model, splits_itself, job.plan);
   ReadRecompute(settings, model, job.plan);
   ReadOffload(settings, model, job.plan);
-  SetDataParallel(settings, context, kDegrees, job);
+  if (!has_meshes) SetDataParallel(settings, context, kDegrees, job);
   ReadShardingGroup(settings, job.plan);
   if (!job.workload.global_batch_size.has_value() && job.plan.data_parallel.has_value() &&
       job.plan.micro_batch_size.has_value()) {
@@ -361,6 +369,9 @@ void ReadMegatronPlan(SettingReader& settings, const ReaderContext& context, Imp
     job.workload.global_batch_size = *job.plan.data_parallel * *job.plan.micro_batch_size;
   }
   CheckBatch(settings, job);
+  if (!settings.violations().empty()) return;
+  if (!has_meshes && context.pools.size() > 1) placed = PlaceOnPools(settings, context, job);
+  if (!placed.empty()) ListStages(settings, placed, context.pools, job.plan);
 }
 
 void ReadMegatron(SettingReader& settings, const ReaderContext& context, ImportedJob& job) {

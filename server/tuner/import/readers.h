@@ -4,9 +4,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/import/import_request.h"
 #include "server/tuner/import/imported_job.h"
 #include "server/tuner/import/setting_reader.h"
 #include "server/tuner/import/text/launch_command.h"
@@ -18,6 +20,7 @@ struct ReaderContext {
   std::optional<ModelSpec> model = {};        // stated beside the file; wins over that of the file
   std::optional<int> devices = {};            // processes of the job
   std::optional<int> global_batch_size = {};  // stated beside the file
+  std::vector<PoolOfCluster> pools = {};      // of the cluster, if their sizes are known
 };
 
 // Each takes the settings of its framework and fills model, workload and plan of the job. The keys
