@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "cli/reports/table.h"
@@ -46,6 +48,18 @@ std::string UseText(const v1::Launch& launch, const std::string& framework) {
   return text;
 }
 
+// Returns the text without its middle if it has more lines than people read, as a host file may.
+std::string Shortened(const std::string& text) {
+  constexpr std::ptrdiff_t kMostLines = 40;
+  constexpr int kShownLines = 8;  // at the beginning
+  const std::ptrdiff_t lines = std::ranges::count(text, '\n');
+  if (lines <= kMostLines) return text;
+  std::size_t end = 0;
+  for (int i = 0; i < kShownLines; ++i) end = text.find('\n', end) + 1;
+  return fmt::format("{}({} more lines; --save and --output json have them)\n", text.substr(0, end),
+                     lines - kShownLines);
+}
+
 const char* PlaceOf(const v1::Launch& launch) {
   return launch.file_name().empty() ? "among these flags" : "in this file";
 }
@@ -67,7 +81,7 @@ std::string ExportText(const v1::RankedPlan& ranked, const std::string& framewor
   const v1::Launch& launch = found->second;
   std::string files;
   for (const v1::ConfigFile& file : launch.other_files()) {
-    files += fmt::format("\n{}:\n{}", file.name(), file.text());
+    files += fmt::format("\n{}:\n{}", file.name(), Shortened(file.text()));
   }
   const std::string command = LaunchCommand(ranked, framework, columns);
   if (launch.file_name().empty()) return command + files;

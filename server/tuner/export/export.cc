@@ -177,8 +177,13 @@ absl::StatusOr<LaunchConfig> ExportMix(const Exporter& exporter, const Problem& 
 absl::StatusOr<LaunchConfig> ExportWith(const Exporter& exporter, const Problem& problem,
                                         const ParallelPlan& plan) {
   if (!plan.stages.empty()) return ExportMix(exporter, problem, plan);
-  if (!plan.pools.empty() && problem.cluster.pools.size() > 1) {
-    return ExportWith(exporter, OnlyPool(problem, plan.pools.front()), plan);
+  if (!plan.pools.empty()) {
+    // Files of a job on one pool say nothing of the others.
+    ParallelPlan alone = plan;
+    alone.pools.clear();
+    const bool has_others = problem.cluster.pools.size() > 1;
+    return ExportWith(exporter, has_others ? OnlyPool(problem, plan.pools.front()) : problem,
+                      alone);
   }
   Refusals refusals;
   LaunchConfig config = exporter.function(problem, plan, refusals);

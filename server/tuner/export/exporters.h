@@ -8,9 +8,9 @@
 namespace meshwright {
 
 // One function for each framework. It refuses every field of the plan, the workload and the model
-// that the framework cannot express; if it refuses any, the result is not used. Plans with stages on
-// several pools reach only those exporters that can write them (export.cc), and state in their flat
-// fields too what their stages say (WithFlatFields).
+// that the framework cannot express; if it refuses any, the result is not used. Plans with stages
+// on several pools reach only those exporters that can write them (export.cc), and state in their
+// flat fields too what their stages say (WithFlatFields).
 
 // Returns flags of pretrain_gpt.py of Megatron-LM with Megatron-Core 0.12 and later. Names, choices
 // and mutual exclusions are those of megatron/training/arguments.py (add_argument and

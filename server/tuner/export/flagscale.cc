@@ -221,8 +221,8 @@ LaunchConfig ExportFlagScale(const Problem& problem, const ParallelPlan& plan, R
   Json config = EmptyConfig();
   SetPlan(problem, plan, flags, config);
   const JobSize size = JobSizeOf(problem, plan);
-  const std::string nodes = fmt::format("    nnodes: {}\n    nproc_per_node: {}\n", size.nodes,
-                                        size.processes_per_node);
+  const std::string nodes =
+      fmt::format("    nnodes: {}\n    nproc_per_node: {}\n", size.nodes, size.processes_per_node);
   LaunchConfig launch = ConfigOf(config, ExperimentText(nodes, plan.zero_stage <= 1));
   launch.left_out = LeftOut(problem.model);
   launch.left_out.emplace_back(

@@ -54,20 +54,20 @@ void RefuseEmbedding(const Problem& problem, const ParallelPlan& plan, FlagList&
   const StagePlan& first = plan.stages.front();
   const StagePlan& last = plan.stages.back();
   if (first.tensor_parallel != last.tensor_parallel) {
-    flags.Refuse("model.mtp_layer_count",
-                 fmt::format("{} with tensor parallelism {} on the first and {} on the last stage; "
-                             "FlagScale's layers for multi-token prediction need equal ones",
-                             problem.model.mtp_layer_count, first.tensor_parallel,
-                             last.tensor_parallel));
+    flags.Refuse(
+        "model.mtp_layer_count",
+        fmt::format("{} with tensor parallelism {} on the first and {} on the last stage; "
+                    "FlagScale's layers for multi-token prediction need equal ones",
+                    problem.model.mtp_layer_count, first.tensor_parallel, last.tensor_parallel));
   }
   const bool divides = first.data_parallel % last.data_parallel == 0 ||
                        last.data_parallel % first.data_parallel == 0;
   if (plan.zero_stage > 0 && !divides) {
-    flags.Refuse("model.mtp_layer_count",
-                 fmt::format("{} with data parallelism {} on the first and {} on the last stage; "
-                             "with a distributed optimizer one must divide the other",
-                             problem.model.mtp_layer_count, first.data_parallel,
-                             last.data_parallel));
+    flags.Refuse(
+        "model.mtp_layer_count",
+        fmt::format("{} with data parallelism {} on the first and {} on the last stage; "
+                    "with a distributed optimizer one must divide the other",
+                    problem.model.mtp_layer_count, first.data_parallel, last.data_parallel));
   }
 }
 

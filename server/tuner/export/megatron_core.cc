@@ -115,18 +115,19 @@ void AddExchangeOverlap(const Problem& problem, const ParallelPlan& plan, FlagLi
 int ExchangeRanks(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   std::optional<int> common;
   for (const NodePool& pool : problem.cluster.pools) {
-    const bool is_used = plan.stages.empty() || std::ranges::find(plan.stages, pool.name,
-                                                                  &StagePlan::pool) !=
-                                                    plan.stages.end();
+    const bool is_used =
+        plan.stages.empty() ||
+        std::ranges::find(plan.stages, pool.name, &StagePlan::pool) != plan.stages.end();
     if (!is_used) continue;
     const int own = HybridExchangeRanks(plan.context_parallel, plan.tensor_parallel,
                                         ExchangedHeads(problem.model, plan.tensor_parallel),
                                         ScaleUpDeviceCount(pool));
     if (common.value_or(own) != own) {
-      flags.Refuse("plan.context_parallel_kind",
-                   fmt::format("{} with {} ranks that exchange heads on one pool and {} on another; "
-                               "Megatron-Core has one size for both",
-                               Word(plan.context_parallel_kind), *common, own));
+      flags.Refuse(
+          "plan.context_parallel_kind",
+          fmt::format("{} with {} ranks that exchange heads on one pool and {} on another; "
+                      "Megatron-Core has one size for both",
+                      Word(plan.context_parallel_kind), *common, own));
     }
     common = common.value_or(own);
   }

@@ -84,15 +84,14 @@ ParallelPlan WithFlatFields(ParallelPlan plan) {
   return plan;
 }
 
-void RefuseUnequalStages(const ParallelPlan& plan, std::string_view framework,
-                         Refusals& refusals) {
+void RefuseUnequalStages(const ParallelPlan& plan, std::string_view framework, Refusals& refusals) {
   const StagePlan& first = plan.stages.front();
   for (std::size_t i = 1; i < plan.stages.size(); ++i) {
     const auto compare = [&](std::string_view field, int own, int common) {
       if (own == common) return;
-      refusals.Refuse(fmt::format("plan.stages[{}].{}", i, field),
-                      fmt::format("{}; {} gives all stages that of the first, {}", own, framework,
-                                  common));
+      refusals.Refuse(
+          fmt::format("plan.stages[{}].{}", i, field),
+          fmt::format("{}; {} gives all stages that of the first, {}", own, framework, common));
     };
     const StagePlan& stage = plan.stages[i];
     compare("tensor_parallel", stage.tensor_parallel, first.tensor_parallel);

@@ -162,12 +162,13 @@ class Gatherer {
                           .description = "has no key of a framework that is known; " + Known()}}),
           "UNKNOWN_LAUNCH_FILE");
     }
-    return TakeFile(framework, std::move(settings));
+    return TakeFile(framework, std::move(settings), name);
   }
 
-  absl::Status TakeFile(std::string_view framework, std::vector<Setting> settings) {
+  absl::Status TakeFile(std::string_view framework, std::vector<Setting> settings,
+                        std::string_view name) {
     source_.framework = framework;
-    if (framework == "flagscale") return TakeFlagScale(std::move(settings));
+    if (framework == "flagscale") return TakeFlagScale(std::move(settings), name);
     if (framework == "megatron-bridge") {
       settings = BridgeFlags(std::move(settings));
       TakeRecipe();
@@ -197,7 +198,7 @@ class Gatherer {
   }
 
   // The experiment names the file of the training, which lies in the folder beside it.
-  absl::Status TakeFlagScale(std::vector<Setting> settings) {
+  absl::Status TakeFlagScale(std::vector<Setting> settings, std::string_view experiment) {
     const auto is_of_train = [](const Setting& setting) {
       return setting.key.starts_with("system.") || setting.key.starts_with("model.") ||
              setting.key.starts_with("data.");
@@ -217,7 +218,8 @@ class Gatherer {
       }
       const std::size_t name = begin + std::string_view("\"train\":\"").size();
       const std::string path =
-          fmt::format("train/{}.yaml", defaults.substr(name, defaults.find('"', name) - name));
+          fmt::format("{}train/{}.yaml", experiment.substr(0, experiment.rfind('/') + 1),
+                      defaults.substr(name, defaults.find('"', name) - name));
       ASSIGN_OR_RETURN(const std::string text, Open(path));
       ASSIGN_OR_RETURN(settings, YamlSettings(text, path));
     }
@@ -258,7 +260,7 @@ class Gatherer {
       std::erase_if(command.overrides, [](const Setting& setting) {
         return setting.key == "trainer.num_nodes" || setting.key == "trainer.devices";
       });
-      return TakeFile("nemo", std::move(command.overrides));
+      return TakeFile("nemo", std::move(command.overrides), request_.file);
     }
     return TakeConfigured(script, std::move(command));
   }

@@ -30,7 +30,8 @@ bool NamesChip(std::string_view type, std::string_view chip) {
   return !type.empty() && words.find("-" + LowerCase(type) + "-") != std::string::npos;
 }
 
-std::optional<std::size_t> FindPool(std::string_view type, const std::vector<PoolOfCluster>& pools) {
+std::optional<std::size_t> FindPool(std::string_view type,
+                                    const std::vector<PoolOfCluster>& pools) {
   const auto named = std::ranges::find(pools, type, &PoolOfCluster::name);
   if (named != pools.end()) return static_cast<std::size_t>(named - pools.begin());
   std::optional<std::size_t> found;
@@ -78,8 +79,8 @@ std::vector<StagesOnPool> TakeRows(SettingReader& settings, std::size_t type_cou
   const std::vector<int> sizes = settings.Ints(kMeshes);
   const std::size_t width = type_count == 0 ? 0 : sizes.size() / type_count;
   const bool is_whole = width * type_count == sizes.size() && (width == 4 || width == 5);
-  const bool is_valid = std::ranges::all_of(
-      sizes, [](int size) { return size >= 1 && size <= kMostRanks; });
+  const bool is_valid =
+      std::ranges::all_of(sizes, [](int size) { return size >= 1 && size <= kMostRanks; });
   if (!is_whole || !is_valid) {
     settings.Refuse(kMeshes, fmt::format("[{}]; must be tensor, context, expert, data and pipeline "
                                          "parallelism, each between 1 and {}, for each of the {} "
@@ -159,10 +160,9 @@ bool ReadSplit(SettingReader& settings, const ModelSpec* model, PlanRequest& pla
   const int sum = std::accumulate(split.begin(), split.end(), 0);
   const bool is_of_model = model == nullptr || sum == model->layer_count;
   if (std::ssize(split) == stages && is_of_model) return true;
-  settings.Refuse(kSplit,
-                  fmt::format("[{}]; must be the {} layers of the model on {} stages",
-                              fmt::join(split, ", "),
-                              model == nullptr ? 0 : model->layer_count, stages));
+  settings.Refuse(kSplit, fmt::format("[{}]; must be the {} layers of the model on {} stages",
+                                      fmt::join(split, ", "),
+                                      model == nullptr ? 0 : model->layer_count, stages));
   return false;
 }
 
@@ -239,8 +239,8 @@ std::vector<StagesOnPool> ReadMeshes(SettingReader& settings, const ReaderContex
     splits_tensors = splits_tensors || row.tensor > 1;
   }
   if (*plan.pipeline_parallel != stages) {
-    settings.Refuse(kStages, fmt::format("{}; the meshes have {} stages", *plan.pipeline_parallel,
-                                         stages));
+    settings.Refuse(kStages,
+                    fmt::format("{}; the meshes have {} stages", *plan.pipeline_parallel, stages));
   }
   job.devices = devices;
   plan.sequence_parallel = settings.Switch("sequence-parallel") && splits_tensors;
@@ -269,8 +269,8 @@ std::vector<StagesOnPool> PlaceOnPools(SettingReader& settings, const ReaderCont
   for (std::size_t i = 0; i < context.pools.size(); ++i) {
     const PoolOfCluster& pool = context.pools[i];
     const int nodes = DevicesOf(shape) / pool.devices_per_node;
-    const bool fills = nodes > 0 && DevicesOf(shape) % pool.devices_per_node == 0 &&
-                       pool.node_count % nodes == 0;
+    const bool fills =
+        nodes > 0 && DevicesOf(shape) % pool.devices_per_node == 0 && pool.node_count % nodes == 0;
     if (!fills) break;
     shape.pool = i;
     shape.stage_count = pool.node_count / nodes;
@@ -290,9 +290,10 @@ std::vector<StagesOnPool> PlaceOnPools(SettingReader& settings, const ReaderCont
                                          stages, context.pools.size()));
     return {};
   }
-  settings.Note(fmt::format("names no pools; its stages are read in the order of the cluster's "
-                            "pools: {}",
-                            fmt::join(places, ", ")));
+  settings.Note(
+      fmt::format("names no pools; its stages are read in the order of the cluster's "
+                  "pools: {}",
+                  fmt::join(places, ", ")));
   return placed;
 }
 

@@ -26,14 +26,14 @@ struct StagesOnPool {
 bool HasMeshes(SettingReader& settings);
 
 // Takes FlagScale's meshes, and sets the degrees, the stages and the experts of the plan to those
-// of the first mesh. Each type of device is a pool of the cluster: the one of that name, or else the
-// only one whose chip has that name or a part of it ("A800"). Returns an empty list if the meshes
-// are wrong or fit no pools.
+// of the first mesh. Each type of device is a pool of the cluster: the one of that name, or else
+// the only one whose chip has that name or a part of it ("A800"). Returns an empty list if the
+// meshes are wrong or fit no pools.
 std::vector<StagesOnPool> ReadMeshes(SettingReader& settings, const ReaderContext& context,
                                      ImportedJob& job);
 
-// Places the stages of a plan of one shape on the pools of a cluster of several, in the order of the
-// cluster, as its flags name no pool. Returns an empty list if they do not fill the pools.
+// Places the stages of a plan of one shape on the pools of a cluster of several, in the order of
+// the cluster, as its flags name no pool. Returns an empty list if they do not fill the pools.
 std::vector<StagesOnPool> PlaceOnPools(SettingReader& settings, const ReaderContext& context,
                                        ImportedJob& job);
 

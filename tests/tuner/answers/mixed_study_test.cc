@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/heterogeneous.h"
+#include "server/tuner/question/launch_config.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -93,6 +95,20 @@ TEST(MixedStudyTest, MixesTwoEqualPoolsWithAFastBoundary) {
   EXPECT_EQ(Evaluated(request, first.plan).step_time, first.estimate.step_time);
   EXPECT_EQ(Evaluated(request, result.model_optimum->plan).step_time,
             result.model_optimum->estimate.step_time);
+}
+
+// The files of the first plan launch it: two types of devices, and a line for each of six hosts.
+TEST(MixedStudyTest, HasTheFilesOfTheMix) {
+  StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA100, 2), 100e9);
+  request.question.workload.framework_name = "flagscale";
+  const StudyResult result = ResultOf(request);
+  ASSERT_THAT(result.plans.front().plan.stages, SizeIs(Gt(1U)));
+  ASSERT_TRUE(result.plans.front().exports.contains("flagscale"));
+  const LaunchConfig& config = result.plans.front().exports.at("flagscale");
+  EXPECT_THAT(config.text, HasSubstr("    enable_hetero: true\n"));
+  ASSERT_THAT(config.other_files, SizeIs(2));
+  EXPECT_EQ(std::ranges::count(config.other_files[1].text, '\n'), 6);
+  EXPECT_THAT(result.warnings, testing::Not(testing::Contains(HasSubstr("export"))));
 }
 
 void ExpectOnePool(const StudyRequest& request, const std::string& pool) {

@@ -431,8 +431,11 @@ const Case kRefused[] = {
        plan.context_parallel = 4;
      },
      "plan.context_parallel = 4; Megatron-Core wants sequence_length = 4100"},
-    {"mixed_cluster", [](Problem&, ParallelPlan& plan) { plan.stages = {StagePlan{.pool = "a"}}; },
-     "plan.stages = 1 stages"},
+    {"mixed_cluster",
+     [](Problem&, ParallelPlan& plan) {
+       plan.stages = {{.pool = "a"}, {.pool = "b", .tensor_parallel = 2}};
+     },
+     "plan.stages[1].tensor_parallel = 2; megatron-core gives all stages that of the first, 1"},
     {"flash1",
      [](Problem& p, ParallelPlan&) { p.workload.attention_kernel = AttentionKernel::kFlash1; },
      "workload.attention_kernel = flash1"},

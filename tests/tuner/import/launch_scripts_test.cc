@@ -356,11 +356,29 @@ TEST(LaunchScriptTest, WorldSizeMustBeAMultiple) {
                                  "context-parallel-size = 128; must divide the 8 devices"));
 }
 
+// Three meshes of nodes of two A800, which the pool's chip names.
 TEST(LaunchScriptTest, MixedDevicesOfFlagScale) {
-  const auto job =
-      ImportJob({.file = "aquila_hetero.yaml", .text = Text("aquila_hetero.yaml").value()});
-  EXPECT_THAT(std::string(job.status().message()),
-              testing::HasSubstr("from.enable-hetero = true; meshes of several kinds of devices"));
+  const auto job = ImportJob({.file = "aquila_hetero.yaml",
+                              .text = Text("aquila_hetero.yaml").value(),
+                              .devices = 8,
+                              .pools = {{.name = "p",
+                                         .chip = "nvidia-a800-sxm4-80gb",
+                                         .node_count = 4,
+                                         .devices_per_node = 2}}});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->devices, 8);
+  const StagePlan first = {
+      .pool = "p", .node_count = 1, .tensor_parallel = 2, .layer_count = 6, .micro_batch_size = 1};
+  StagePlan second = first;
+  second.node_count = 2;
+  second.tensor_parallel = 4;
+  second.layer_count = 2;
+  StagePlan third = first;
+  third.layer_count = 4;
+  EXPECT_THAT(job->plan.stages, testing::ElementsAre(first, second, third));
+  EXPECT_EQ(job->plan.pipeline_parallel, 3);
+  EXPECT_EQ(job->plan.zero_stage, 1);
+  EXPECT_EQ(job->plan.tensor_parallel, std::nullopt);
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

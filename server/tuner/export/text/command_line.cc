@@ -83,8 +83,8 @@ std::vector<std::string> NodeSettings(const std::vector<NodeGroup>& groups) {
     const std::string range =
         first == last ? fmt::format("{}", first) : fmt::format("{} to {}", first, last);
     ranks += fmt::format("{}{} on {}", ranks.empty() ? "" : ", ", range, group.pool);
-    sizes += fmt::format("{}{} on {}", sizes.empty() ? "" : ", ", group.devices_per_node,
-                         group.pool);
+    sizes +=
+        fmt::format("{}{} on {}", sizes.empty() ? "" : ", ", group.devices_per_node, group.pool);
     first = last + 1;
   }
   std::vector<std::string> settings = {"NODE_RANK of each node, in the pipeline's order: " + ranks,

@@ -24,7 +24,7 @@ std::vector<NodeGroup> NodeGroupsOf(const Problem& problem, const ParallelPlan& 
 // The processes of a job, one for each device of the plan.
 struct JobSize {
   int nodes = 1;
-  int processes_per_node = 1;  // on every node, unless `sizes_differ`
+  int processes_per_node = 1;        // on every node, unless `sizes_differ`
   bool has_stages_on_pools = false;  // so that each node needs its rank
   bool sizes_differ = false;         // nodes of different pools have different numbers of processes
 };
