@@ -97,9 +97,9 @@ TEST(MixedStudyTest, MixesTwoEqualPoolsWithAFastBoundary) {
             result.model_optimum->estimate.step_time);
 }
 
-// The files of the first plan launch it: two types of devices, and a line for each of six hosts.
+// The files of the first plan launch it: two types of devices, and a line for each of eight hosts.
 TEST(MixedStudyTest, HasTheFilesOfTheMix) {
-  StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA100, 2), 100e9);
+  StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA100, 4), 100e9);
   request.question.workload.framework_name = "flagscale";
   const StudyResult result = ResultOf(request);
   ASSERT_THAT(result.plans.front().plan.stages, SizeIs(Gt(1U)));
@@ -107,7 +107,7 @@ TEST(MixedStudyTest, HasTheFilesOfTheMix) {
   const LaunchConfig& config = result.plans.front().exports.at("flagscale");
   EXPECT_THAT(config.text, HasSubstr("    enable_hetero: true\n"));
   ASSERT_THAT(config.other_files, SizeIs(2));
-  EXPECT_EQ(std::ranges::count(config.other_files[1].text, '\n'), 6);
+  EXPECT_EQ(std::ranges::count(config.other_files[1].text, '\n'), 8);
   EXPECT_THAT(result.warnings, testing::Not(testing::Contains(HasSubstr("export"))));
 }
 

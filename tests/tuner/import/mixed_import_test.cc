@@ -44,7 +44,7 @@ absl::StatusOr<ImportedJob> Import(const Meshes& meshes,
                             "  hetero:\n    enable_hetero: true\n    hetero_process_meshes: " +
                             meshes.sizes + "\n    hetero_device_types: " + meshes.types +
                             "\n    hetero_pipeline_layer_split: " + meshes.split +
-                            "\nmodel:\n  micro_batch_size: 2\n  global_batch_size: 64\n",
+                            "\nmodel:\n  micro_batch_size: 2\n  global_batch_size: 64\n  seq_length: 4096\n",
                     .model = Llama2_7b(),
                     .pools = std::move(pools)});
 }
@@ -141,9 +141,10 @@ TEST(MeshImportTest, MeshesNeedTheClustersPools) {
 
 absl::StatusOr<ImportedJob> ImportFlags(const std::string& stages) {
   return ImportJob({.file = "args.txt",
-                    .text = "--num-layers 32 --tensor-model-parallel-size 8 "
+                    .text = "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+                            "--seq-length 4096 --tensor-model-parallel-size 8 "
                             "--pipeline-model-parallel-size " +
-                            stages + " --micro-batch-size 1 --global-batch-size 64",
+                            stages + " --micro-batch-size 1 --global-batch-size 48",
                     .model = Llama2_7b(),
                     .devices = 48,
                     .pools = TwoPools()});
