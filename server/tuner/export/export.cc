@@ -139,10 +139,12 @@ void RefuseMixes(const Exporter& exporter, const ParallelPlan& plan, Refusals& r
                                   plan.stages.size(), exporter.framework));
       return;
     case Mixes::kEqualStages:
+      RefusePoolNames(plan, refusals);
       RefuseUnequalStages(plan, exporter.framework, refusals);
       RefuseUnequalModules(plan, exporter.framework, refusals);
       return;
     case Mixes::kMeshes:
+      RefusePoolNames(plan, refusals);
       RefuseUnequalModules(plan, exporter.framework, refusals);
       return;
   }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -71,23 +69,9 @@ void RefuseEmbedding(const Problem& problem, const ParallelPlan& plan, FlagList&
   }
 }
 
-// A host file has the type as one word.
-void RefuseTypes(const Problem& problem, FlagList& flags) {
-  for (std::size_t i = 0; i < problem.cluster.pools.size(); ++i) {
-    const std::string& name = problem.cluster.pools[i].name;
-    const bool has_space =
-        std::ranges::any_of(name, [](unsigned char c) { return std::isspace(c) != 0; });
-    if (!has_space) continue;
-    flags.Refuse(
-        fmt::format("cluster.pools[{}].name", i),
-        fmt::format("\"{}\"; the type of devices in FlagScale's host file is one word", name));
-  }
-}
-
 }  // namespace
 
 void AddMeshLayoutFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
-  RefuseTypes(problem, flags);
   RefuseSharding(plan, flags);
   RefuseEmbedding(problem, plan, flags);
   if (plan.schedule != Schedule::k1f1b) {

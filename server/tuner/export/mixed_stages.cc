@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
@@ -113,6 +115,21 @@ void RefuseUnequalModules(const ParallelPlan& plan, std::string_view framework,
                     fmt::format("[{}]; {} recomputes the same ones in all stages, [{}]",
                                 fmt::join(stage.recompute.modules, ", "), framework,
                                 fmt::join(first->recompute.modules, ", ")));
+  }
+}
+
+void RefusePoolNames(const ParallelPlan& plan, Refusals& refusals) {
+  const auto is_of_word = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  };
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    const std::string& name = plan.stages[i].pool;
+    if (!name.empty() && std::ranges::all_of(name, is_of_word)) continue;
+    refusals.Refuse(
+        fmt::format("plan.stages[{}].pool", i),
+        fmt::format("\"{}\"; in launch files the name of a pool is one word of letters, "
+                    "digits, '_', '-' and '.'",
+                    name));
   }
 }
 

@@ -30,6 +30,10 @@ void RefuseUnequalStages(const ParallelPlan& plan, std::string_view framework, R
 // Refuses mixed plans whose stages recompute different modules of their layers.
 void RefuseUnequalModules(const ParallelPlan& plan, std::string_view framework, Refusals& refusals);
 
+// Refuses pools whose names are no words: FlagScale's host file and the variable of a command hold
+// them.
+void RefusePoolNames(const ParallelPlan& plan, Refusals& refusals);
+
 // Returns true if the chips of the plan's pools come from more than one vendor, so that no
 // collective library runs on all of them.
 bool MixesVendors(const Problem& problem, const ParallelPlan& plan);

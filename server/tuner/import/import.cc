@@ -62,6 +62,27 @@ void ReadDeepSpeedBeside(std::vector<Setting> file, SettingReader& flags, Import
   for (const std::string& note : settings.notes()) flags.Note(note);
 }
 
+// Returns the request with the pools that the job names, in its order: those it uses.
+ImportRequest WithPoolsOf(const JobSource& source, const ImportRequest& request,
+                          std::vector<FieldViolation>& violations) {
+  ImportRequest named = request;
+  if (source.pools.empty() || request.pools.empty()) return named;
+  named.pools.clear();
+  int devices = 0;
+  for (const std::string& name : source.pools) {
+    const auto pool = std::ranges::find(request.pools, name, &PoolOfCluster::name);
+    if (pool == request.pools.end()) {
+      violations.push_back({.field = "MESHWRIGHT_POOLS",
+                            .description = name + "; no pool of the cluster has this name"});
+      return request;
+    }
+    named.pools.push_back(*pool);
+    devices += pool->node_count * pool->devices_per_node;
+  }
+  named.devices = devices;
+  return named;
+}
+
 // Returns the devices of the job: those that it states, or else those of the cluster.
 std::optional<int> DevicesOf(const ImportRequest& request, const JobProcesses& processes,
                              std::vector<FieldViolation>& violations, ImportedJob& job) {
@@ -100,10 +121,12 @@ absl::StatusOr<ImportedJob> ImportJob(const ImportRequest& request) {
   std::vector<FieldViolation> violations;
   SettingReader launcher(std::move(source.launcher));
   const JobProcesses processes = TakeProcesses(launcher, source.batch);
+  const ImportRequest named = WithPoolsOf(source, request, violations);
   const ReaderContext context = {.model = request.model,
-                                 .devices = DevicesOf(request, processes, violations, job),
+                                 .devices = DevicesOf(named, processes, violations, job),
                                  .global_batch_size = request.global_batch_size,
-                                 .pools = request.pools};
+                                 .pools = named.pools,
+                                 .names_pools = !source.pools.empty()};
   SettingReader settings(std::move(source.settings));
   Read(source.framework, settings, context, job);
   if (!source.deepspeed.empty()) {

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -249,6 +251,7 @@ class Gatherer {
     written_ = script.files;
     source_.batch = script.batch;
     std::ranges::move(script.notes, std::back_inserter(source_.notes));
+    TakePools(script);
     ASSIGN_OR_RETURN(LaunchCommand command, FindLaunchCommand(script, request_.file));
     source_.launcher = std::move(command.launcher);
     const bool is_megatron = HasKey(command.arguments, "tensor-model-parallel-size") ||
@@ -263,6 +266,14 @@ class Gatherer {
       return TakeFile("nemo", std::move(command.overrides), request_.file);
     }
     return TakeConfigured(script, std::move(command));
+  }
+
+  // Commands of our own exports name the pools of the stages.
+  void TakePools(const ShellScript& script) {
+    const auto names = script.variables.find("MESHWRIGHT_POOLS");
+    if (names == script.variables.end()) return;
+    std::istringstream list(names->second);
+    for (std::string name; std::getline(list, name, ',');) source_.pools.push_back(name);
   }
 
   absl::Status TakeMegatron(LaunchCommand command) {

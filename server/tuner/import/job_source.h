@@ -18,7 +18,8 @@ struct JobSource {
   std::vector<Setting> launcher = {};             // settings that state the size of the job
   std::vector<Setting> deepspeed = {};            // of a DeepSpeed JSON beside Megatron's arguments
   std::map<std::string, std::string> batch = {};  // options of "#SBATCH" lines
-  std::vector<Setting> program = {};  // arguments of a training program that is not known
+  std::vector<std::string> pools = {};  // of the job, in the pipeline's order, if it names them
+  std::vector<Setting> program = {};    // arguments of a training program that is not known
   std::vector<std::string> notes = {};
 };
 

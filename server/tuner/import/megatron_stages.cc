@@ -290,6 +290,7 @@ std::vector<StagesOnPool> PlaceOnPools(SettingReader& settings, const ReaderCont
                                          stages, context.pools.size()));
     return {};
   }
+  if (context.names_pools) return placed;
   settings.Note(
       fmt::format("names no pools; its stages are read in the order of the cluster's "
                   "pools: {}",

@@ -32,8 +32,9 @@ bool HasMeshes(SettingReader& settings);
 std::vector<StagesOnPool> ReadMeshes(SettingReader& settings, const ReaderContext& context,
                                      ImportedJob& job);
 
-// Places the stages of a plan of one shape on the pools of a cluster of several, in the order of
-// the cluster, as its flags name no pool. Returns an empty list if they do not fill the pools.
+// Places the stages of a plan of one shape on the pools: those that the job names, or else those
+// of the cluster in its order, as flags name no pool. Returns an empty list if they do not fill the
+// pools.
 std::vector<StagesOnPool> PlaceOnPools(SettingReader& settings, const ReaderContext& context,
                                        ImportedJob& job);
 

@@ -21,6 +21,7 @@ struct ReaderContext {
   std::optional<int> devices = {};            // processes of the job
   std::optional<int> global_batch_size = {};  // stated beside the file
   std::vector<PoolOfCluster> pools = {};      // of the cluster, if their sizes are known
+  bool names_pools = false;  // the job names them, so that they are its own and in its order
 };
 
 // Each takes the settings of its framework and fills model, workload and plan of the job. The keys

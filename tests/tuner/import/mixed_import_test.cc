@@ -22,9 +22,8 @@ using testing::HasSubstr;
 
 // Nodes of 8 A800 and of 16 BI-V150.
 std::vector<PoolOfCluster> TwoPools() {
-  return {
-      {.name = "nv", .chip = "nvidia-a800-sxm4-80gb", .node_count = 2, .devices_per_node = 8},
-      {.name = "ix", .chip = "iluvatar-bi-v150", .node_count = 2, .devices_per_node = 16}};
+  return {{.name = "nv", .chip = "nvidia-a800-sxm4-80gb", .node_count = 2, .devices_per_node = 8},
+          {.name = "ix", .chip = "iluvatar-bi-v150", .node_count = 2, .devices_per_node = 16}};
 }
 
 // The parts of a file that the cases change. Llama 2 7B has 32 layers.
@@ -38,15 +37,16 @@ struct Meshes {
 
 absl::StatusOr<ImportedJob> Import(const Meshes& meshes,
                                    std::vector<PoolOfCluster> pools = TwoPools()) {
-  return ImportJob({.file = "train.yaml",
-                    .text = "system:\n  pipeline_model_parallel_size: " + meshes.stages + "\n" +
-                            meshes.more + "  sequence_parallel: true\n" +
-                            "  hetero:\n    enable_hetero: true\n    hetero_process_meshes: " +
-                            meshes.sizes + "\n    hetero_device_types: " + meshes.types +
-                            "\n    hetero_pipeline_layer_split: " + meshes.split +
-                            "\nmodel:\n  micro_batch_size: 2\n  global_batch_size: 64\n  seq_length: 4096\n",
-                    .model = Llama2_7b(),
-                    .pools = std::move(pools)});
+  return ImportJob(
+      {.file = "train.yaml",
+       .text = "system:\n  pipeline_model_parallel_size: " + meshes.stages + "\n" + meshes.more +
+               "  sequence_parallel: true\n" +
+               "  hetero:\n    enable_hetero: true\n    hetero_process_meshes: " + meshes.sizes +
+               "\n    hetero_device_types: " + meshes.types +
+               "\n    hetero_pipeline_layer_split: " + meshes.split +
+               "\nmodel:\n  micro_batch_size: 2\n  global_batch_size: 64\n  seq_length: 4096\n",
+       .model = Llama2_7b(),
+       .pools = std::move(pools)});
 }
 
 // 2 x 2 sequences on the first stage are 4 x 1 on the others.
@@ -72,9 +72,9 @@ TEST(MeshImportTest, MeshesOfFlagScale) {
 
 // Rows of 16 micro-batches of 4 sequences. A row may stand for several stages.
 TEST(MeshImportTest, RecomputationOfStages) {
-  const auto job = Import(
-      {.more = "  recompute_granularity: full\n  recompute_method: block\n"
-               "  recompute_num_layers_per_stage_micro_batch: [[1, 16, 0], [2, 16, 3]]\n"});
+  const auto job =
+      Import({.more = "  recompute_granularity: full\n  recompute_method: block\n"
+                      "  recompute_num_layers_per_stage_micro_batch: [[1, 16, 0], [2, 16, 3]]\n"});
   ASSERT_TRUE(job.ok()) << job.status();
   const RecomputePlan three = {.granularity = RecomputeGranularity::kFull, .layer_counts = {3}};
   EXPECT_EQ(job->plan.stages[0].recompute, RecomputePlan{});
@@ -167,6 +167,30 @@ TEST(MeshImportTest, PlacesStagesInTheClustersOrder) {
   EXPECT_THAT(job->plan.stages, ElementsAre(first, other, other));
   EXPECT_THAT(job->notes, Contains(HasSubstr("names no pools; its stages are read in the order of "
                                              "the cluster's pools: 1 on nv, 2 on ix")));
+}
+
+// A command of an export names its pools. Their order is not that of the cluster.
+TEST(MeshImportTest, PlacesStagesOnTheNamedPools) {
+  const auto import_from = [](const std::string& pools) {
+    return ImportJob({.file = "launch.sh",
+                      .text = "MESHWRIGHT_POOLS=" + pools +
+                              " torchrun --nproc-per-node $DEVICES pretrain_gpt.py --num-layers 32 "
+                              "--hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+                              "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 3 "
+                              "--decoder-last-pipeline-num-layers 12 --micro-batch-size 1 "
+                              "--global-batch-size 48",
+                      .model = Llama2_7b(),
+                      .devices = 48,
+                      .pools = TwoPools()});
+  };
+  const auto job = import_from("ix,nv");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(job->plan.stages, ElementsAre(testing::Field(&StagePlan::pool, "ix"),
+                                            testing::Field(&StagePlan::pool, "ix"),
+                                            testing::Field(&StagePlan::pool, "nv")));
+  EXPECT_EQ(job->plan.stages[2].layer_count, 12);
+  EXPECT_THAT(std::string(import_from("ix,other").status().message()),
+              HasSubstr("from.MESHWRIGHT_POOLS = other; no pool of the cluster has this name"));
 }
 
 // 48 / 2 = 24 devices are three nodes of nv, which has two.

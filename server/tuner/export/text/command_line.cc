@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,13 @@ int PlanDevices(const ParallelPlan& plan) {
 }
 
 std::string MegatronEnvironment(const ParallelPlan& plan) {
-  return plan.zero_stage <= 1 ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+  std::string pools;
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    if (i > 0 && plan.stages[i].pool == plan.stages[i - 1].pool) continue;
+    pools += fmt::format("{}{}", pools.empty() ? "MESHWRIGHT_POOLS=" : ",", plan.stages[i].pool);
+  }
+  if (!pools.empty()) pools += ' ';
+  return pools + (plan.zero_stage <= 1 ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "");
 }
 
 std::string TorchrunCommand(const JobSize& size, std::string_view program) {

@@ -36,7 +36,8 @@ int PlanDevices(const ParallelPlan& plan);
 
 // Returns the environment that Megatron checks for when it starts, as the beginning of a command:
 // tensor and context parallelism and overlapped collectives need one connection (before Blackwell),
-// and its FSDP must not have just one (megatron/training/arguments.py).
+// and its FSDP must not have just one (megatron/training/arguments.py). For stages on several pools
+// it also names the pools in the pipeline's order, which no flag does and the importer reads.
 std::string MegatronEnvironment(const ParallelPlan& plan);
 
 // Returns the torchrun command that starts `program` on every node. Nodes meet at MASTER_ADDR,
