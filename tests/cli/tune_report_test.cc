@@ -113,21 +113,6 @@ TEST(StudyReportTest, AFileOfTheFrameworkComesBeforeItsCommand) {
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("Plan 1 for megatron-core\na = 1\n"));
 }
 
-// A host file has a line for each node, which the report need not show. 50 - 8 = 42.
-TEST(StudyReportTest, ShortensLongFiles) {
-  v1::GetStudyResponse answer = Answer();
-  v1::Launch& launch =
-      answer.mutable_result()->mutable_plans(0)->mutable_launches()->at("megatron-core");
-  v1::ConfigFile& hosts = *launch.add_other_files();
-  hosts.set_name("hostfile");
-  std::string text;
-  for (int i = 1; i <= 50; ++i) text += "h" + std::to_string(i) + "\n";
-  hosts.set_text(text);
-  const std::string report = StudyReport(answer, {});
-  EXPECT_THAT(report, HasSubstr("\nh8\n(42 more lines; --save and --output json have them)\n"));
-  EXPECT_THAT(report, Not(HasSubstr("\nh9\n")));
-}
-
 // The report leaves details to --verbose, and says so.
 TEST(StudyReportTest, IsShortUnlessAskedForMore) {
   const std::string report = StudyReport(Answer(), {});

@@ -14,6 +14,7 @@
 #include "search_space/base/lower_case.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
+#include "server/tuner/import/text/setting.h"
 
 namespace meshwright {
 namespace {
