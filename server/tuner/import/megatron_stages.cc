@@ -54,6 +54,7 @@ std::optional<std::map<std::string, std::size_t>> PoolsOfTypes(
     const auto pool = FindPool(type, pools);
     if (!pool.has_value()) {
       std::vector<std::string> known;
+      known.reserve(pools.size());
       for (const PoolOfCluster& each : pools) {
         known.push_back(fmt::format("{} ({})", each.name, each.chip));
       }
@@ -181,6 +182,7 @@ void ReadMeshExperts(SettingReader& settings, const std::vector<StagesOnPool>& r
     }
   }
   std::vector<int> experts;
+  experts.reserve(rows.size());
   for (const StagesOnPool& row : rows) experts.push_back(row.expert);
   const auto differ = [](const std::vector<int>& values) {
     return std::ranges::any_of(values, [&](int value) { return value != values.front(); });

@@ -250,6 +250,12 @@ const Refusal kRefusals[] = {
      },
      "plan.stages[4].recompute.modules = [core_attn]; flagscale recomputes the same ones in all "
      "stages, [mlp]"},
+    {"MultiTokenPrediction", "flagscale",
+     [](Problem& problem, ParallelPlan& plan) {
+       problem.model.mtp_layer_count = 1;
+       plan = OwnDegrees();
+     },
+     "model.mtp_layer_count = 1 with tensor parallelism 8 on the first and 4 on the last stage"},
     {"WordsOfAType", "flagscale",
      [](Problem& problem, ParallelPlan& plan) {
        problem.cluster.pools[0].name = "two words";
