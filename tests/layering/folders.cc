@@ -74,6 +74,7 @@ constexpr FolderRule kFolders[] = {
 
     // The parts that run studies.
     {.path = "server/process", .may_use = "search_space/base"},
+    {.path = "server/tuner/placement", .may_use = "search_space/base server/process"},
     {.path = "server/engine",
      .may_use = "search_space/ recorder estimator/ server/tuner/ server/process"},
     {.path = "server/launchers/jobs", .may_use = "search_space/ server/tuner/"},

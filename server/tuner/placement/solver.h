@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "search_space/base/units.h"
+#include "server/tuner/placement/integer_program.h"
+
+namespace meshwright {
+
+// The ways to solve an integer program: the search of this program, or a solver of Debian's
+// packages coinor-cbc and glpk-utils, which runs as a process of its own.
+enum class SolverKind { kExact, kCbc, kGlpk };
+
+inline std::string_view Word(SolverKind kind) {
+  if (kind == SolverKind::kExact) return "exact";
+  return kind == SolverKind::kCbc ? "cbc" : "glpk";
+}
+
+// Returns the first line that a solver prints about itself: "CBC 2.10.8". Absent: it is not
+// installed.
+std::optional<std::string> SolverVersion(SolverKind kind);
+
+// Chooses the solver of a number of jobs: the wanted one, or, if none is wanted, the exact search
+// for up to kMaxExactJobs and else the first that is installed. FAILED_PRECONDITION with reason
+// NO_SOLVER says which package to install, or that the jobs are too many for the exact search.
+absl::StatusOr<SolverKind> ChooseSolver(std::optional<SolverKind> wanted, int job_count);
+
+// Returns the solver. Each of its programs may take this time, after which the solution is the best
+// so far; the exact search has a limit of its own, which is no time.
+ProgramSolver MakeSolver(SolverKind kind, Seconds limit);
+
+}  // namespace meshwright
