@@ -13,6 +13,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/help/help_text.h"
+#include "cli/place/place_command.h"
 #include "server/engine/store_path.h"
 
 namespace meshwright {
@@ -88,6 +89,7 @@ void AddCommandLine(CLI::App& app, const std::string& version, Program& program)
   AddGlobalFlags(app, program.flags);
   AddInitCommand(app, program);
   AddTuneCommand(app, program);
+  AddPlaceCommand(app, program);
   AddExplainCommand(app, program);
   AddCompareCommand(app, program);
   AddEvaluateCommand(app, program);

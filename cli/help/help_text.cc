@@ -33,11 +33,11 @@ constexpr std::string_view kServers = "Server and dashboard";
 constexpr std::string_view kShell = "Shell";
 
 constexpr auto kTopics = std::to_array<TopicRow>({
-    {"init", kPlans},      {"tune", kPlans},       {"evaluate", kPlans}, {"compare", kPlans},
-    {"explain", kPlans},   {"export", kPlans},     {"trace", kPlans},    {"history", kRuns},
-    {"study", kRuns},      {"job", kRuns},         {"refit", kRuns},     {"chip", kChips},
-    {"calibrate", kChips}, {"model", kChips},      {"server", kServers}, {"dashboard", kServers},
-    {"report", kServers},  {"completion", kShell}, {"man", kShell},
+    {"init", kPlans},        {"tune", kPlans},      {"place", kPlans},      {"evaluate", kPlans},
+    {"compare", kPlans},     {"explain", kPlans},   {"export", kPlans},     {"trace", kPlans},
+    {"history", kRuns},      {"study", kRuns},      {"job", kRuns},         {"refit", kRuns},
+    {"chip", kChips},        {"calibrate", kChips}, {"model", kChips},      {"server", kServers},
+    {"dashboard", kServers}, {"report", kServers},  {"completion", kShell}, {"man", kShell},
 });
 
 std::string PathOf(const CLI::App& app) {

@@ -140,13 +140,16 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/local",
      .may_use = "search_space/ recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins server/convert cli/program cli/reports"},
+    {.path = "cli/place",
+     .may_use = "search_space/base search_space/spec server/tuner/ proto/json server/process "
+                "server/convert cli/program cli/detect cli/input cli/reports cli/local"},
     {.path = "cli/help", .may_use = "proto/json cli/program cli/reports"},
     {.path = "cli/commands",
      .may_use = "search_space/ vendor_models recorder estimator/model estimator/learning "
                 "server/tuner/ proto/json "
                 "server/process server/engine server/http server/plugins server/plugins/wire "
                 "server/plugins/conformance server/convert server/rpc/client cli/program cli/input "
-                "cli/reports cli/local cli/help"},
+                "cli/reports cli/local cli/help cli/place"},
     {.path = "cli",
      .may_use = "search_space/base server/process server/version cli/program cli/help "
                 "cli/commands"},
@@ -163,7 +166,7 @@ constexpr FolderRule kFolders[] = {
 constexpr std::string_view kJson =
     "search_space/base search_space/import vendor_models estimator/frameworks recorder "
     "server/tuner/ "
-    "server/launchers/ server/plugins/ proto/json cli/detect cli/input";
+    "server/launchers/ server/plugins/ proto/json cli/detect cli/input cli/place";
 constexpr std::string_view kWire =
     "proto/json server/convert server/rpc/ server/http server/plugins/ server cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.

@@ -1,0 +1,126 @@
+#include "cli/place/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "cli/program/terminal.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "server/convert/convert.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/fingerprint.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+
+namespace meshwright {
+namespace {
+
+// Returns equal texts for questions with equal answers. The names of pools are part of the answer
+// if there are several.
+std::string KeyOf(const Problem& problem) {
+  std::string key = JobFingerprint(problem) + SoftwareFingerprint(problem);
+  if (problem.cluster.pools.size() < 2) return key;
+  for (const NodePool& pool : problem.cluster.pools) {
+    key += fmt::format("/{}:{}", pool.name.size(), pool.name);
+  }
+  return key;
+}
+
+TunedNodes FoundIn(const StudyAnswer& answer, const Problem& problem) {
+  if (const auto* const infeasible = std::get_if<Infeasible>(&answer)) {
+    if (!infeasible->nearest.has_value()) return {.reason = "no plan is allowed"};
+    return {.reason = fmt::format("no plan fits: the nearest lacks {:.1f} GiB of {} a device",
+                                  static_cast<double>(infeasible->missing.count) / (1 << 30),
+                                  Word(infeasible->binding_kind))};
+  }
+  const auto& result = std::get<StudyResult>(answer);
+  const RankedPlan& plan = result.plans.front();
+  const double tokens =
+      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  return {.plan = ToWire(plan),
+          .tokens_per_second = tokens / plan.estimate.step_time.count(),
+          .is_mix = result.heterogeneous.has_value() &&
+                    result.heterogeneous->verdict == MixVerdict::kMix};
+}
+
+std::string MistakesOf(const absl::Status& status) {
+  std::string text;
+  for (const FieldViolation& one : FieldViolations(status)) {
+    text += fmt::format("{}{} = {}", text.empty() ? "" : "; ", one.field, one.description);
+  }
+  return text.empty() ? std::string(status.message()) : text;
+}
+
+}  // namespace
+
+PlacementTuner::PlacementTuner(const Knowledge& knowledge, HistorySource history,
+                               std::stop_token cancel)
+    : knowledge_(knowledge), history_(std::move(history)), cancel_(std::move(cancel)) {}
+
+absl::StatusOr<TunedNodes> PlacementTuner::AnswerOne(const ResolvedStudy& study) const {
+  const auto answer = RunStudy(study, knowledge_, {.cancel = cancel_, .history = history_});
+  if (cancel_.stop_requested()) return absl::CancelledError("stopped before all jobs were tuned");
+  if (!answer.ok()) return answer.status();
+  return FoundIn(*answer, study.problem);
+}
+
+// The answer to a question depends on no other one, so the number of threads changes nothing.
+void PlacementTuner::Run(std::vector<Work>& work) const {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> done = 0;
+  std::mutex shown;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < work.size(); i = next++) {
+      work[i].answer = AnswerOne(work[i].study);
+      const std::size_t count = ++done;
+      const std::lock_guard<std::mutex> lock(shown);
+      OverwriteStderrLine(fmt::format("tuned {} of {} questions", count, work.size()));
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const unsigned others = std::max(1U, std::thread::hardware_concurrency()) - 1;
+    for (unsigned i = 0; i < others; ++i) threads.emplace_back(run);
+    run();
+  }
+  OverwriteStderrLine("");
+}
+
+absl::StatusOr<std::vector<TunedNodes>> PlacementTuner::Answer(
+    const std::vector<v1::TuneRequest>& questions) {
+  std::vector<std::string> keys;
+  std::map<std::string, std::size_t> asked;
+  std::vector<Work> work;
+  std::vector<TunedNodes> found(questions.size());
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    auto study = FromWire(questions[i], knowledge_);
+    keys.emplace_back();
+    if (!study.ok()) {
+      found[i].reason = MistakesOf(study.status());
+      continue;
+    }
+    keys.back() = KeyOf(study->problem);
+    if (answers_.contains(keys.back()) || asked.contains(keys.back())) continue;
+    asked[keys.back()] = work.size();
+    work.push_back({.study = *std::move(study)});
+  }
+  question_count_ += static_cast<std::int64_t>(work.size());
+  Run(work);
+  for (auto& [key, index] : asked) {
+    if (!work[index].answer.ok()) return work[index].answer.status();
+    answers_[key] = *std::move(work[index].answer);
+  }
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    if (!keys[i].empty()) found[i] = answers_.at(keys[i]);
+  }
+  return found;
+}
+
+}  // namespace meshwright
