@@ -1,6 +1,7 @@
 #include "cli/place/place_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,11 +28,14 @@
 #include "search_space/base/units.h"
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"
+#include "server/tuner/placement/assignment.h"
 #include "server/tuner/placement/consequences.h"
+#include "server/tuner/placement/integer_program.h"
 #include "server/tuner/placement/placement.h"
 #include "server/tuner/placement/solver.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {
@@ -72,12 +76,16 @@ class FilesCheck {
       : files_(std::move(files)), knowledge_(knowledge), violations_(files_.violations) {}
 
   absl::StatusOr<CheckedFiles> Run(const PlaceOptions& options) {
-    const auto sound_job = std::ranges::find_if(
-        files_.jobs, [](const StatedJob& job) { return job.question_violations.empty(); });
-    const auto sound_cluster = std::ranges::find_if(
-        files_.clusters, [](const StatedCluster& cluster) { return cluster.violations.empty(); });
+    const auto sound_job = std::ranges::find_if(files_.jobs, [](const StatedJob& job) {
+      return job.is_object && job.question_violations.empty();
+    });
+    const auto sound_cluster =
+        std::ranges::find_if(files_.clusters, [](const StatedCluster& cluster) {
+          return cluster.is_readable && cluster.violations.empty();
+        });
     CheckedFiles checked;
     for (std::size_t i = 0; i < files_.jobs.size(); ++i) {
+      if (!files_.jobs[i].is_object) continue;
       v1::TuneRequest question = files_.jobs[i].question;
       if (sound_cluster != files_.clusters.end()) {
         *question.mutable_cluster() = sound_cluster->cluster;
@@ -86,6 +94,7 @@ class FilesCheck {
       RETURN_IF_ERROR(Take(study.status(), false, fmt::format("jobs[{}].", i)));
     }
     for (std::size_t k = 0; k < files_.clusters.size(); ++k) {
+      if (!files_.clusters[k].is_readable) continue;
       v1::TuneRequest question;
       if (sound_job != files_.jobs.end()) question = sound_job->question;
       *question.mutable_cluster() = files_.clusters[k].cluster;

@@ -49,7 +49,7 @@ std::optional<Json> ReadList(const std::string& key, const std::string& path, in
     for (const auto& [name, value] : list.items()) {
       if (name == key) continue;
       violations.push_back({.field = fmt::format("{}.{}", key, name),
-                            .description = fmt::format("unknown; the file has only {}", key)});
+                            .description = fmt::format("unknown field; must be {}", key)});
     }
     list = list.contains(key) ? Json(std::move(list[key])) : Json();
   }
@@ -88,6 +88,7 @@ class FilesReader {
     const std::string prefix = fmt::format("jobs[{}]", out_.jobs.size());
     StatedJob& stated = out_.jobs.emplace_back();
     if (!json.is_object()) {
+      stated.is_object = false;
       out_.violations.push_back({.field = prefix, .description = NoObject(json)});
       return;
     }
@@ -185,6 +186,7 @@ class FilesReader {
       return;
     }
     if (!json.is_string()) {
+      stated.is_readable = false;
       out_.violations.push_back(
           {.field = prefix,
            .description = ShownValue(json) + "; must be an object, or the path of a file"});

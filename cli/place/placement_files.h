@@ -20,12 +20,14 @@ struct StatedJob {
   v1::PlacementJob job = {};
   v1::TuneRequest question = {};
   std::vector<FieldViolation> question_violations = {};
+  bool is_object = true;  // false: nothing of it could be read
 };
 
 // A cluster with the mistakes of its text, whose paths begin with "cluster".
 struct StatedCluster {
   v1::Cluster cluster = {};
   std::vector<FieldViolation> violations = {};
+  bool is_readable = true;  // false: it is neither an object nor a path
 };
 
 struct PlacementFiles {
