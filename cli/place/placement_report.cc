@@ -92,28 +92,26 @@ std::string JobTable(const v1::PlacementAnswer& answer, int columns) {
 
 std::string PriceText(const v1::PlacementAnswer& answer, const v1::DisplacedJob& displaced) {
   if (displaced.objective_price() > kNothing) {
-    return fmt::format("to give it these would lower the objective by {}",
+    return fmt::format("To give it these would lower the objective by {}",
                        FigureText(displaced.objective_price()));
   }
   if (answer.objective() != "throughput" && displaced.throughput_price() > kNothing) {
-    return fmt::format("to give it these would lower the sum of throughputs by {}",
+    return fmt::format("To give it these would lower the sum of throughputs by {}",
                        FigureText(displaced.throughput_price()));
   }
-  return "to give it these would be as good";
+  return "To give it these would be as good";
 }
 
 std::string DisplacedLine(const v1::PlacementAnswer& answer, const v1::DisplacedJob& displaced,
                           int columns) {
-  std::string text = fmt::format("{} does without {} of its best throughput", displaced.name(),
-                                 PercentText(displaced.lost_ratio()));
+  std::string text =
+      fmt::format("{} does without {} of its best throughput, that on {}", displaced.name(),
+                  PercentText(displaced.lost_ratio()), NodesText(displaced.best_nodes()));
   if (displaced.holders_size() > 0) {
-    text += fmt::format(", because {} {} nodes of the {}", fmt::join(displaced.holders(), ", "),
-                        displaced.holders_size() == 1 ? "holds" : "hold",
-                        NodesText(displaced.best_nodes()));
-  } else {
-    text += fmt::format(" on {}", NodesText(displaced.best_nodes()));
+    text += fmt::format("; {} {} nodes of it", fmt::join(displaced.holders(), ", "),
+                        displaced.holders_size() == 1 ? "holds" : "hold");
   }
-  return Wrapped(fmt::format("{}; {}.", text, PriceText(answer, displaced)), columns, kIndent,
+  return Wrapped(fmt::format("{}. {}.", text, PriceText(answer, displaced)), columns, kIndent,
                  "    ");
 }
 

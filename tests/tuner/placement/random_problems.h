@@ -10,7 +10,8 @@ namespace meshwright {
 struct RandomProblemSize {
   int most_jobs = 0;
   int most_pools = 0;
-  bool is_exactly_most = false;
+  bool is_exactly_most = false;  // of jobs and pools
+  int most_nodes = 6;            // of a pool
 };
 
 // Returns a problem with random throughputs. A quarter of its jobs are equal to the job before, and
