@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "search_space/base/units.h"
 #include "server/tuner/placement/assignment.h"
 #include "server/tuner/placement/consequences.h"
 #include "server/tuner/placement/integer_program.h"
@@ -31,7 +30,7 @@ void BM_Place(benchmark::State& state, SolverKind kind, PlacementObjective objec
                                   .most_pools = static_cast<int>(state.range(1)),
                                   .is_exactly_most = true,
                                   .most_nodes = 64};
-  const ProgramSolver solve = MakeSolver(kind, Seconds(60));
+  const ProgramSolver solve = MakeSolver(kind, {});
   std::uint64_t seed = 0;
   std::int64_t proven = 0;
   for (auto _ : state) {

@@ -61,6 +61,7 @@ MESSAGES = [
     ("trials.md", "Trials and jobs", ["trial.proto"]),
     ("estimate.md", "Estimates", ["estimate.proto"]),
     ("history.md", "History", ["history.proto", "calibration.proto"]),
+    ("placement.md", "Placements", ["placement.proto"]),
     ("catalog.md", "Chips, frameworks and the server", ["catalog.proto"]),
 ]
 

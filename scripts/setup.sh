@@ -56,6 +56,8 @@ test_packages=(
   python3-numpy            # PyTorch warns without
   dpkg-dev                 # dependencies of the Debian package (scripts/package.sh)
   file                     # which of its files are programs
+  coinor-cbc               # solvers of `meshwright place`, which works without them for few jobs
+  glpk-utils               # the other one
   debootstrap              # an empty Debian to try it in (scripts/package_try.sh)
 )
 

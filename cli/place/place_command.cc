@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -30,6 +31,7 @@
 #include "server/process/exit_code.h"
 #include "server/tuner/placement/assignment.h"
 #include "server/tuner/placement/consequences.h"
+#include "server/tuner/placement/exact_search.h"
 #include "server/tuner/placement/integer_program.h"
 #include "server/tuner/placement/placement.h"
 #include "server/tuner/placement/solver.h"
@@ -152,9 +154,10 @@ class FilesCheck {
 };
 
 absl::StatusOr<v1::PlacementAnswer> Placed(const PlacementTable& table, const PlaceOptions& options,
-                                           SolverKind kind) {
+                                           SolverKind kind, std::int64_t node_limit) {
   const AssignmentProblem problem = ProblemOf(table, ObjectiveIn(options.objective));
-  const ProgramSolver solve = MakeSolver(kind, Seconds(options.solver_seconds));
+  const ProgramSolver solve =
+      MakeSolver(kind, {.seconds = Seconds(options.solver_seconds), .node_count = node_limit});
   PlacementResult result;
   ASSIGN_OR_RETURN(result.placement, Place(problem, solve));
   result.first_come = ScoreOf(problem, FirstComeFirstServed(problem));
@@ -164,6 +167,26 @@ absl::StatusOr<v1::PlacementAnswer> Placed(const PlacementTable& table, const Pl
   answer.mutable_search()->set_solver(std::string(Word(kind)));
   answer.mutable_search()->set_solver_version(SolverVersion(kind).value_or(""));
   return answer;
+}
+
+bool IsAllProven(const v1::PlacementAnswer& answer) {
+  const auto is_proven = [](const auto& one) { return one.is_proven(); };
+  return answer.is_proven() && std::ranges::all_of(answer.displaced(), is_proven) &&
+         std::ranges::all_of(answer.pools(), is_proven);
+}
+
+// Places by the chosen solver. If none was wanted, the exact search gets little time, and what it
+// does not prove is left to a solver that is installed.
+absl::StatusOr<v1::PlacementAnswer> PlacedBy(const PlacementTable& table,
+                                             const PlaceOptions& options, SolverKind kind) {
+  constexpr std::int64_t kFewNodes = 300'000;
+  if (kind == SolverKind::kExact && !SolverIn(options.solver).has_value()) {
+    const std::optional<SolverKind> installed = InstalledSolver();
+    auto answer = Placed(table, options, kind, installed ? kFewNodes : kMaxSearchNodes);
+    if (!installed.has_value() || !answer.ok() || IsAllProven(*answer)) return answer;
+    kind = *installed;
+  }
+  return Placed(table, options, kind, kMaxSearchNodes);
 }
 
 absl::StatusOr<v1::PlacementAnswer> AnswerTo(const PlaceOptions& options, const GlobalFlags& flags,
@@ -177,7 +200,7 @@ absl::StatusOr<v1::PlacementAnswer> AnswerTo(const PlaceOptions& options, const 
   ASSIGN_OR_RETURN(HistorySource history, LocalHistory(flags.store, knowledge, std::nullopt));
   PlacementTuner tuner(knowledge, std::move(history), interrupt.token());
   ASSIGN_OR_RETURN(const PlacementTable table, TuneAll(checked.jobs, checked.clusters, tuner));
-  ASSIGN_OR_RETURN(v1::PlacementAnswer answer, Placed(table, options, kind));
+  ASSIGN_OR_RETURN(v1::PlacementAnswer answer, PlacedBy(table, options, kind));
   answer.mutable_search()->set_question_count(tuner.question_count());
   return answer;
 }
@@ -235,9 +258,10 @@ void AddPlaceCommand(CLI::App& app, Program& program) {
            "what to maximise: the weighted sum of throughputs relative to each job's best "
            "(throughput, the default), first the weight of the jobs that meet max_days, or first "
            "the least relative throughput");
-  AddWords(command, "--solver", options->solver, {"auto", "cbc", "glpk", "exact"},
-           "how to solve the integer program: auto takes the exact search for up to 12 jobs, and "
-           "else CBC or GLPK, whichever is installed");
+  AddWords(
+      command, "--solver", options->solver, {"auto", "cbc", "glpk", "exact"},
+      "how to solve the integer program: auto takes the exact search for up to 12 jobs, and CBC "
+      "or GLPK, if it is installed, for more and for what that search does not prove");
   command
       .add_option("--solver-seconds", options->solver_seconds,
                   "time limit of CBC or GLPK for each program (60); the best assignment so far "

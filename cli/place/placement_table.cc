@@ -62,7 +62,7 @@ class TableMaker {
   }
 
  private:
-  // What became of the largest candidate without a plan.
+  // The largest candidate without a plan, and the reason.
   struct Failure {
     int device_count = 0;
     std::string reason = {};

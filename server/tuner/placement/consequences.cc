@@ -1,9 +1,12 @@
 #include "server/tuner/placement/consequences.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <set>
-#include <utility>
+#include <thread>
 
 #include "search_space/base/status.h"
 
@@ -45,8 +48,25 @@ absl::StatusOr<ScoreChange> PriceOf(const AssignmentProblem& problem, const Plac
   PlacedJob& job = fixed.jobs[static_cast<std::size_t>(displaced.job)];
   job.is_required = true;
   job.options = {OptionAt(job, displaced.best_option)};
-  ASSIGN_OR_RETURN(const Placement placed, Place(fixed, solve));
+  KnownPlacement known;
+  if (placement.is_proven) known.most = placement.score.first;
+  ASSIGN_OR_RETURN(const Placement placed, Place(fixed, solve, known));
   return Between(placed, placement);
+}
+
+// Does the tasks 0 to `count` - 1 on all cores. Returns the first error in their order.
+absl::Status DoAll(std::size_t count, const std::function<absl::Status(std::size_t)>& task) {
+  std::vector<absl::Status> done(count);
+  std::atomic<std::size_t> next = 0;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) done[i] = task(i);
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) threads.emplace_back(run);
+  run();
+  threads.clear();  // joins
+  for (const absl::Status& one : done) RETURN_IF_ERROR(one);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -63,27 +83,30 @@ absl::StatusOr<std::vector<Displacement>> DisplacementsOf(const AssignmentProble
     const double most = OptionAt(job, *best).throughput_ratio;
     const double has = own.has_value() ? OptionAt(job, *own).throughput_ratio : 0;
     if (has >= most) continue;
-    Displacement displaced = {
-        .job = static_cast<int>(i),
-        .best_option = *best,
-        .holders = HoldersOf(problem, placement.assignment, i, OptionAt(job, *best)),
-        .lost_ratio = 1 - has / most};
-    ASSIGN_OR_RETURN(displaced.price, PriceOf(problem, placement, displaced, solve));
-    displacements.push_back(std::move(displaced));
+    displacements.push_back(
+        {.job = static_cast<int>(i),
+         .best_option = *best,
+         .holders = HoldersOf(problem, placement.assignment, i, OptionAt(job, *best)),
+         .lost_ratio = 1 - has / most});
   }
+  RETURN_IF_ERROR(DoAll(displacements.size(), [&](std::size_t i) -> absl::Status {
+    ASSIGN_OR_RETURN(displacements[i].price, PriceOf(problem, placement, displacements[i], solve));
+    return absl::OkStatus();
+  }));
   return displacements;
 }
 
 absl::StatusOr<std::vector<ScoreChange>> NodeValues(const AssignmentProblem& problem,
                                                     const Placement& placement,
                                                     const ProgramSolver& solve) {
-  std::vector<ScoreChange> values;
-  for (std::size_t pool = 0; pool < problem.node_counts.size(); ++pool) {
+  std::vector<ScoreChange> values(problem.node_counts.size());
+  RETURN_IF_ERROR(DoAll(values.size(), [&](std::size_t pool) -> absl::Status {
     AssignmentProblem grown = problem;
     ++grown.node_counts[pool];
-    ASSIGN_OR_RETURN(const Placement placed, Place(grown, solve));
-    values.push_back(Between(placement, placed));
-  }
+    ASSIGN_OR_RETURN(const Placement placed, Place(grown, solve, {.start = placement.assignment}));
+    values[pool] = Between(placement, placed);
+    return absl::OkStatus();
+  }));
   return values;
 }
 

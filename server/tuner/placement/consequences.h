@@ -9,7 +9,7 @@
 
 namespace meshwright {
 
-// What a score loses or gains.
+// The loss or gain of a score.
 struct ScoreChange {
   double first = 0;
   double throughput = 0;

@@ -59,46 +59,93 @@ struct Relaxation {
   double bound = 0;
 };
 
+// The excess of nodes that the jobs want at some prices, as a share of each pool's nodes, and what
+// they lack toward the floor, as a share of it.
+struct Wishes {
+  double bound = 0;
+  std::vector<double> excess = {};
+  double missing = 0;
+};
+
+Wishes WishesAt(const IntegerProgram& program, const Prices& prices) {
+  const double floor = program.floor.value_or(0);
+  std::vector<int> wanted(program.node_counts.size());
+  Wishes wishes = {.bound = PriceOf(prices, program.node_counts, floor), .missing = floor};
+  for (const ProgramJob& job : program.jobs) {
+    const ProgramOption* const option = BestAt(job, prices);
+    if (option == nullptr) continue;
+    wishes.bound += ReducedValue(*option, prices);
+    wishes.missing -= option->floor_value;
+    for (const PoolUse& use : option->uses) {
+      wanted[static_cast<std::size_t>(use.pool)] += use.node_count;
+    }
+  }
+  for (std::size_t p = 0; p < wanted.size(); ++p) {
+    const int nodes = program.node_counts[p];
+    wishes.excess.push_back(static_cast<double>(wanted[p] - nodes) / std::max(1, nodes));
+  }
+  wishes.missing = floor > 0 ? wishes.missing / floor : 0;
+  return wishes;
+}
+
+double SquaredLength(const Wishes& wishes) {
+  double sum = wishes.missing * wishes.missing;
+  for (const double one : wishes.excess) sum += one * one;
+  return sum;
+}
+
 // Finds good prices by the subgradient method (Held, Wolfe and Crowder 1974): the price of a pool
-// rises if the jobs want more nodes than it has.
+// rises if the jobs want more nodes than it has. Steps begin as if the bound could fall by a tenth,
+// and are halved when it has not fallen for a while.
 Relaxation Relax(const IntegerProgram& program) {
-  constexpr int kSteps = 400;
+  constexpr int kSteps = 600;
+  constexpr int kPatience = 12;
   const double floor = program.floor.value_or(0);
   Prices prices = {.nodes = std::vector<double>(program.node_counts.size(), 0)};
   Relaxation best;
-  double greatest = 0;
+  double share = 0.1;
+  int since_best = 0;
   for (int step = 0; step < kSteps; ++step) {
-    std::vector<double> excess(program.node_counts.size());
-    double missing = floor;
-    double bound = PriceOf(prices, program.node_counts, floor);
-    for (std::size_t p = 0; p < excess.size(); ++p) excess[p] = -program.node_counts[p];
-    for (const ProgramJob& job : program.jobs) {
-      const ProgramOption* const option = BestAt(job, prices);
-      if (option == nullptr) continue;
-      bound += ReducedValue(*option, prices);
-      missing -= option->floor_value;
-      for (const PoolUse& use : option->uses) {
-        excess[static_cast<std::size_t>(use.pool)] += use.node_count;
-      }
+    const Wishes wishes = WishesAt(program, prices);
+    if (step == 0 || wishes.bound < best.bound) {
+      best = {.prices = prices, .bound = wishes.bound};
+      since_best = 0;
+    } else if (++since_best == kPatience) {
+      prices = best.prices;
+      share /= 2;
+      since_best = 0;
+      continue;
     }
-    if (step == 0) greatest = std::abs(bound);
-    if (step == 0 || bound < best.bound) best = {.prices = prices, .bound = bound};
-    // Pools differ in their numbers of nodes, so each price moves by the share of its excess. The
-    // steps shrink so that their sum has no limit.
-    const double length = greatest / (10.0 + step);
-    for (std::size_t p = 0; p < excess.size(); ++p) {
-      const double nodes = std::max(1, program.node_counts[p]);
-      prices.nodes[p] = std::max(0.0, prices.nodes[p] + length * excess[p] / (nodes * nodes));
+    const double squared = SquaredLength(wishes);
+    if (squared == 0) break;
+    const double length = share * std::abs(wishes.bound) / squared;
+    for (std::size_t p = 0; p < prices.nodes.size(); ++p) {
+      const double change = length * wishes.excess[p] / std::max(1, program.node_counts[p]);
+      prices.nodes[p] = std::max(0.0, prices.nodes[p] + change);
     }
-    if (floor > 0) prices.floor = std::max(0.0, prices.floor + length * missing / (floor * floor));
+    if (floor > 0) prices.floor = std::max(0.0, prices.floor + length * wishes.missing / floor);
   }
   return best;
+}
+
+// Returns the program that maximises what counts toward the floor.
+IntegerProgram FloorProgram(const IntegerProgram& program) {
+  IntegerProgram floor = program;
+  floor.floor = std::nullopt;
+  for (ProgramJob& job : floor.jobs) {
+    for (ProgramOption& option : job.options) {
+      option.value = option.floor_value;
+      option.floor_value = 0;
+    }
+  }
+  return floor;
 }
 
 class Search {
  public:
   Search(IntegerProgram program, std::int64_t node_limit)
       : program_(std::move(program)), node_limit_(node_limit), relaxation_(Relax(program_)) {
+    if (program_.floor.has_value()) floor_relaxation_ = Relax(FloorProgram(program_));
     order_.resize(program_.jobs.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::ranges::stable_sort(order_, [this](std::size_t a, std::size_t b) {
@@ -131,6 +178,7 @@ class Search {
     double value = 0;
     double reduced = 0;
     double floor = 0;
+    double reduced_floor = 0;
   };
 
   static double GreatestValue(const ProgramJob& job) {
@@ -149,16 +197,33 @@ class Search {
       if (best != nullptr) rest.reduced += ReducedValue(*best, relaxation_.prices);
       rest.value += GreatestValue(job);
       double floor = 0;
-      for (const auto& option : job.options) floor = std::max(floor, option.floor_value);
+      double reduced_floor = 0;
+      for (const ProgramOption& option : job.options) {
+        floor = std::max(floor, option.floor_value);
+        reduced_floor = std::max(reduced_floor, ReducedFloor(option));
+      }
       rest.floor += floor;
+      rest.reduced_floor += reduced_floor;
     }
+  }
+
+  // Returns what an option counts toward the floor, less the prices of its nodes in that figure.
+  double ReducedFloor(const ProgramOption& option) const {
+    if (!program_.floor.has_value()) return 0;
+    double value = option.floor_value;
+    for (const PoolUse& use : option.uses) {
+      value -= floor_relaxation_.prices.nodes[static_cast<std::size_t>(use.pool)] * use.node_count;
+    }
+    return value;
   }
 
   // Returns false if no continuation reaches the floor or exceeds the best value.
   bool IsHopeful(std::size_t depth, double value, double floor) const {
     const Rest& rest = rest_[depth];
     if (program_.floor.has_value()) {
-      const double most = floor + rest.floor;
+      const double most =
+          floor +
+          std::min(rest.floor, rest.reduced_floor + PriceOf(floor_relaxation_.prices, free_, 0));
       if (most < *program_.floor - kFloorShare * std::abs(*program_.floor)) return false;
     }
     if (!best_.has_value()) return true;
@@ -183,8 +248,7 @@ class Search {
   }
 
   void Descend(std::size_t depth, double value, double floor) {
-    if (++node_count_ > node_limit_) return;
-    if (!IsHopeful(depth, value, floor)) return;
+    if (!IsHopeful(depth, value, floor) || ++node_count_ > node_limit_) return;
     if (depth == order_.size()) {
       best_ = chosen_;
       best_value_ = value;
@@ -222,6 +286,7 @@ class Search {
   IntegerProgram program_;
   const std::int64_t node_limit_;
   const Relaxation relaxation_;
+  Relaxation floor_relaxation_;  // of FloorProgram
   std::vector<std::size_t> order_;
   std::vector<Rest> rest_;
   std::vector<int> free_;

@@ -18,7 +18,7 @@ bool IsNoWorse(const ProgramOption& a, const ProgramOption& b) {
              a.uses, [&](const PoolUse& use) { return use.node_count <= NodesOf(b, use.pool); });
 }
 
-// Of equal options the first one stays.
+// The first of equal options stays.
 bool IsNeedless(const std::vector<ProgramOption>& options, std::size_t i) {
   for (std::size_t k = 0; k < options.size(); ++k) {
     if (k == i || !IsNoWorse(options[k], options[i])) continue;

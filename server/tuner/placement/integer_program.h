@@ -38,7 +38,7 @@ struct ProgramSolution {
   bool is_proven = false;
 };
 
-// Solves programs. An error says why the solver could not run.
+// Solves programs; may be called from any thread. An error says why the solver could not run.
 using ProgramSolver = std::function<absl::StatusOr<ProgramSolution>(const IntegerProgram&)>;
 
 // Returns the program without options that another one of the same job makes needless: it takes no

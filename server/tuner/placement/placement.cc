@@ -80,25 +80,36 @@ std::vector<double> RatiosOf(const AssignmentProblem& problem) {
   return ratios;
 }
 
-// Finds the greatest least ratio by bisection over the ratios that there are.
-absl::StatusOr<Leading> GreatestLeast(const AssignmentProblem& problem,
-                                      const ProgramSolver& solve) {
+// Returns how many of the ratios are not greater than a limit.
+std::size_t CountUpTo(const std::vector<double>& ratios, double limit) {
+  return static_cast<std::size_t>(std::ranges::upper_bound(ratios, limit) - ratios.begin());
+}
+
+// Finds the greatest least ratio by bisection over the ratios that there are. `least` is possible.
+// If the greatest is known to be no more than a limit, that is tried first; else the next one above
+// `least`.
+absl::StatusOr<Leading> GreatestLeast(const AssignmentProblem& problem, const ProgramSolver& solve,
+                                      double least, const KnownPlacement& known) {
   const std::vector<double> ratios = RatiosOf(problem);
   Leading leading;
-  std::size_t low = 0;               // all below are possible
-  std::size_t high = ratios.size();  // all from here on have failed
-  std::size_t impossible = ratios.size();
+  std::size_t low = CountUpTo(ratios, least);  // all below are possible
+  std::size_t high = known.most ? CountUpTo(ratios, *known.most) : ratios.size();  // none from here
+  std::size_t impossible = high;
+  std::optional<std::size_t> first;
+  if (known.start.has_value()) first = low;
+  if (known.most.has_value() && high > low) first = high - 1;
   while (low < high) {
-    const std::size_t middle = (low + high) / 2;
+    const std::size_t tried = first.value_or((low + high) / 2);
+    first.reset();
     const auto one = [](const PlacedJob&, const PlacementOption&) { return 1.0; };
-    ASSIGN_OR_RETURN(ProgramSolution solution, solve(AllAtLeast(problem, ratios[middle], one)));
+    ASSIGN_OR_RETURN(ProgramSolution solution, solve(AllAtLeast(problem, ratios[tried], one)));
     if (solution.assignment.has_value()) {
       leading.assignment = std::move(solution.assignment);
-      low = middle + 1;
+      low = tried + 1;
       continue;
     }
-    high = middle;
-    if (solution.is_proven) impossible = middle;
+    high = tried;
+    if (solution.is_proven) impossible = tried;
   }
   leading.is_proven = impossible == high;
   leading.bound = impossible == 0 ? 0 : ratios[impossible - 1];
@@ -133,14 +144,16 @@ void TakeBetter(const AssignmentProblem& problem, const std::optional<Assignment
 
 }  // namespace
 
-absl::StatusOr<Placement> Place(const AssignmentProblem& problem, const ProgramSolver& solve) {
+absl::StatusOr<Placement> Place(const AssignmentProblem& problem, const ProgramSolver& solve,
+                                const KnownPlacement& known) {
   Placement best = {.assignment = FirstComeFirstServed(problem)};
   best.score = ScoreOf(problem, best.assignment);
+  TakeBetter(problem, known.start, best);
   Leading leading;
   if (problem.objective == PlacementObjective::kDeadline) {
     ASSIGN_OR_RETURN(leading, MostDeadlines(problem, solve));
   } else if (problem.objective == PlacementObjective::kFair) {
-    ASSIGN_OR_RETURN(leading, GreatestLeast(problem, solve));
+    ASSIGN_OR_RETURN(leading, GreatestLeast(problem, solve, best.score.first, known));
   }
   TakeBetter(problem, leading.assignment, best);
   const IntegerProgram second = SecondProgram(problem, best.score.first);

@@ -15,7 +15,6 @@
 #include "search_space/base/file_text.h"
 #include "search_space/base/status.h"
 #include "server/process/command.h"
-#include "server/tuner/placement/exact_search.h"
 #include "server/tuner/placement/linear_text.h"
 
 namespace meshwright {
@@ -182,6 +181,13 @@ std::optional<std::string> SolverVersion(SolverKind kind) {
   return std::string(Word(kind));
 }
 
+std::optional<SolverKind> InstalledSolver() {
+  for (const SolverKind kind : {SolverKind::kCbc, SolverKind::kGlpk}) {
+    if (SolverVersion(kind).has_value()) return kind;
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<SolverKind> ChooseSolver(std::optional<SolverKind> wanted, int job_count) {
   const auto refuse = [](const std::string& text) {
     return WithReason(absl::FailedPreconditionError(text), "NO_SOLVER");
@@ -198,9 +204,7 @@ absl::StatusOr<SolverKind> ChooseSolver(std::optional<SolverKind> wanted, int jo
     return refuse(fmt::format("solver {} is not installed; install Debian's package {}",
                               Word(*wanted), PackageOf(*wanted)));
   }
-  for (const SolverKind kind : {SolverKind::kCbc, SolverKind::kGlpk}) {
-    if (SolverVersion(kind).has_value()) return kind;
-  }
+  if (const auto installed = InstalledSolver()) return *installed;
   return refuse(
       fmt::format("{} jobs need a solver, because the exact search places at most {}, "
                   "and none is installed; install Debian's package coinor-cbc or "
@@ -208,10 +212,10 @@ absl::StatusOr<SolverKind> ChooseSolver(std::optional<SolverKind> wanted, int jo
                   job_count, kMaxExactJobs));
 }
 
-ProgramSolver MakeSolver(SolverKind kind, Seconds limit) {
-  return [kind, limit](const IntegerProgram& program) -> absl::StatusOr<ProgramSolution> {
-    if (kind == SolverKind::kExact) return SolveExactly(program);
-    return SolveByProcess(kind, program, limit);
+ProgramSolver MakeSolver(SolverKind kind, const SolverLimits& limits) {
+  return [kind, limits](const IntegerProgram& program) -> absl::StatusOr<ProgramSolution> {
+    if (kind == SolverKind::kExact) return SolveExactly(program, limits.node_count);
+    return SolveByProcess(kind, program, limits.seconds);
   };
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "search_space/base/units.h"
+#include "server/tuner/placement/exact_search.h"
 #include "server/tuner/placement/integer_program.h"
 
 namespace meshwright {
@@ -23,13 +25,20 @@ inline std::string_view Word(SolverKind kind) {
 // installed.
 std::optional<std::string> SolverVersion(SolverKind kind);
 
+// Returns the first of CBC and GLPK that is installed.
+std::optional<SolverKind> InstalledSolver();
+
 // Chooses the solver of a number of jobs: the wanted one, or, if none is wanted, the exact search
-// for up to kMaxExactJobs and else the first that is installed. FAILED_PRECONDITION with reason
+// for up to kMaxExactJobs and else the one that is installed. FAILED_PRECONDITION with reason
 // NO_SOLVER says which package to install, or that the jobs are too many for the exact search.
 absl::StatusOr<SolverKind> ChooseSolver(std::optional<SolverKind> wanted, int job_count);
 
-// Returns the solver. Each of its programs may take this time, after which the solution is the best
-// so far; the exact search has a limit of its own, which is no time.
-ProgramSolver MakeSolver(SolverKind kind, Seconds limit);
+// Limits of the solution of one program, after which it is the best so far.
+struct SolverLimits {
+  Seconds seconds = Seconds(60);              // of CBC and GLPK
+  std::int64_t node_count = kMaxSearchNodes;  // of the exact search
+};
+
+ProgramSolver MakeSolver(SolverKind kind, const SolverLimits& limits);
 
 }  // namespace meshwright

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "search_space/base/status.h"
-#include "search_space/base/units.h"
 #include "server/tuner/placement/consequences.h"
 #include "server/tuner/placement/exact_search.h"
 #include "server/tuner/placement/solver.h"
@@ -36,7 +35,7 @@ AssignmentProblem SmallProblem(int seed) {
 }
 
 Placement Solved(const AssignmentProblem& problem) {
-  return Place(problem, MakeSolver(SolverKind::kExact, Seconds(1))).value();
+  return Place(problem, MakeSolver(SolverKind::kExact, {})).value();
 }
 
 // Tries every assignment, and keeps scores of its own.
@@ -108,7 +107,7 @@ bool IsInstalled(SolverKind kind) { return SolverVersion(kind).has_value(); }
 
 // Issue 28: equal to brute force on 500 random problems of up to 6 jobs and 4 pools.
 TEST(PlacementTest, EqualsBruteForce) {
-  const ProgramSolver solve = MakeSolver(SolverKind::kExact, Seconds(1));
+  const ProgramSolver solve = MakeSolver(SolverKind::kExact, {});
   for (int seed = 0; seed < kProblems; ++seed) {
     SCOPED_TRACE(seed);
     const AssignmentProblem problem = SmallProblem(seed);
@@ -128,7 +127,7 @@ TEST_P(SolverTest, EqualsTheExactSearch) {
   for (int seed = 0; seed < kProblems; ++seed) {
     SCOPED_TRACE(seed);
     const AssignmentProblem problem = SmallProblem(seed);
-    const auto placement = Place(problem, MakeSolver(GetParam(), Seconds(60)));
+    const auto placement = Place(problem, MakeSolver(GetParam(), {}));
     ASSERT_TRUE(placement.ok()) << placement.status();
     ExpectSameScore(placement->score, Solved(problem).score);
     ExpectSound(problem, *placement);
@@ -148,7 +147,7 @@ TEST(PlacementTest, LargerProblemsAreProven) {
     SCOPED_TRACE(seed);
     const AssignmentProblem problem =
         RandomProblem(static_cast<std::uint64_t>(seed), size, ObjectiveOf(seed));
-    const auto placement = Place(problem, MakeSolver(SolverKind::kExact, Seconds(1)));
+    const auto placement = Place(problem, MakeSolver(SolverKind::kExact, {}));
     ASSERT_TRUE(placement.ok());
     ExpectSound(problem, *placement);
   }
@@ -219,7 +218,7 @@ TEST(PlacementTest, FirstComeFirstServedByHand) {
 
 TEST(PlacementTest, ConsequencesByHand) {
   const AssignmentProblem problem = ByHand(PlacementObjective::kThroughput);
-  const ProgramSolver solve = MakeSolver(SolverKind::kExact, Seconds(1));
+  const ProgramSolver solve = MakeSolver(SolverKind::kExact, {});
   const Placement placement = Solved(problem);
   const auto displaced = DisplacementsOf(problem, placement, solve);
   ASSERT_TRUE(displaced.ok());
@@ -256,7 +255,7 @@ TEST(PlacementTest, EqualJobsStandInTheirOrder) {
   }
   for (const SolverKind kind : {SolverKind::kExact, SolverKind::kCbc, SolverKind::kGlpk}) {
     if (!IsInstalled(kind)) continue;
-    const auto placement = Place(problem, MakeSolver(kind, Seconds(60)));
+    const auto placement = Place(problem, MakeSolver(kind, {}));
     ASSERT_TRUE(placement.ok()) << placement.status();
     EXPECT_EQ(placement->assignment, (Assignment{0, 1, 2})) << Word(kind);
   }

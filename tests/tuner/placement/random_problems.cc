@@ -68,7 +68,8 @@ AssignmentProblem RandomProblem(std::uint64_t seed, const RandomProblemSize& siz
   const int jobs = size.is_exactly_most ? size.most_jobs : 1 + dice.Below(size.most_jobs);
   for (int i = 0; i < pools; ++i) {
     const bool is_equal = i > 0 && dice.Below(4) == 0;
-    problem.node_counts.push_back(is_equal ? problem.node_counts.back() : 1 + dice.Below(size.most_nodes));
+    problem.node_counts.push_back(is_equal ? problem.node_counts.back()
+                                           : 1 + dice.Below(size.most_nodes));
   }
   for (int i = 0; i < jobs; ++i) {
     const bool is_equal = i > 0 && dice.Below(4) == 0;
