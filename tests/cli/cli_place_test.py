@@ -5,7 +5,7 @@ import shutil
 import sys
 import unittest
 
-from programs import BIG_MODEL, TINY_MODEL, TINY_WORKLOAD, Folder
+from programs import BIG_MODEL, LLAMA, TINY_MODEL, TINY_WORKLOAD, Folder
 
 
 def pool(nodes, name="a"):
@@ -121,6 +121,30 @@ class ObjectiveTest(PlaceTest):
         answer = self.answer(jobs, clusters, "--objective", "fair")
         self.assertEqual([one["nodes"][0]["node_count"] for one in answer["jobs"]], [1, 1])
         self.assertEqual(answer["objective_value"], answer["jobs"][0]["throughput_ratio"])
+
+
+class MixTest(PlaceTest):
+    # `tune` recommends to mix these pools for Llama-2-70B, which then takes both of them whole. A job of at most
+    # 16 devices has one pool at most.
+    def test_pair_of_pools(self):
+        site = {**cluster("site", pool(2), {**pool(2, "h"), "chip": "nvidia-h100-sxm5-80gb"}),
+                "inter_pool": {"bandwidth_bytes_per_second_per_node": 50e9}}
+        workload = {"sequence_length": 4096, "global_batch_size": 256, "framework": {"name": "flagscale"}}
+        llama = job("llama", model=str(LLAMA / "config.json"), workload=workload)
+        question = ["--model", str(LLAMA / "config.json"), *self.question(workload=workload, cluster=site)[2:]]
+        tuned = json.loads(self.run_cli("tune", *question, "--no-record", "--output", "json").stdout)
+        self.assertEqual(tuned["heterogeneous"]["mix_verdict"], "mix")
+        answer = self.answer([llama], [site])
+        (placed,) = answer["jobs"]
+        self.assertEqual([(one["pool"], one["node_count"]) for one in placed["nodes"]], [("a", 2), ("h", 2)])
+        self.assertEqual(placed["plan"]["plan"], tuned["plans"][0]["plan"])
+        # Beside it is nothing left; with one node more of the first pool a small job has that node.
+        small = job("small", max_devices=8, weight=0.001)
+        answer = self.answer([llama, small], [site])
+        self.assertEqual(answer["displaced"][0]["holders"], ["llama"])
+        self.assertGreater(answer["pools"][0]["objective_gain"], 0)
+        limited = self.answer([{**llama, "max_devices": 16}], [site])
+        self.assertEqual(len(limited["jobs"][0]["nodes"]), 1)
 
 
 class InputTest(PlaceTest):

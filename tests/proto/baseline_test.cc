@@ -19,6 +19,7 @@
 #include "meshwright/v1/catalog.pb.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/history.pb.h"
+#include "meshwright/v1/placement.pb.h"
 #include "meshwright/v1/problem.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "meshwright/v1/trial.pb.h"
@@ -42,15 +43,12 @@ using testing::UnorderedElementsAreArray;
 constexpr char kBaseline[] = MESHWRIGHT_PROTO_BASELINE;
 
 FileDescriptorSet Current() {
-  const FileDescriptor* const files[] = {v1::ChipCalibration::descriptor()->file(),
-                                         v1::Chip::descriptor()->file(),
-                                         v1::Estimate::descriptor()->file(),
-                                         v1::Measurement::descriptor()->file(),
-                                         v1::Plan::descriptor()->file(),
-                                         v1::TuneResult::descriptor()->file(),
-                                         v1::Study::descriptor()->file(),
-                                         v1::Trial::descriptor()->file(),
-                                         costmodel::v1::Chip::descriptor()->file()};
+  const FileDescriptor* const files[] = {
+      v1::ChipCalibration::descriptor()->file(), v1::Chip::descriptor()->file(),
+      v1::Estimate::descriptor()->file(),        v1::Measurement::descriptor()->file(),
+      v1::PlacementAnswer::descriptor()->file(), v1::Plan::descriptor()->file(),
+      v1::TuneResult::descriptor()->file(),      v1::Study::descriptor()->file(),
+      v1::Trial::descriptor()->file(),           costmodel::v1::Chip::descriptor()->file()};
   FileDescriptorSet set;
   for (const FileDescriptor* const file : files) file->CopyTo(set.add_file());
   return set;
