@@ -78,34 +78,9 @@ class FilesCheck {
       : files_(std::move(files)), knowledge_(knowledge), violations_(files_.violations) {}
 
   absl::StatusOr<CheckedFiles> Run(const PlaceOptions& options) {
-    const auto sound_job = std::ranges::find_if(files_.jobs, [](const StatedJob& job) {
-      return job.is_object && job.question_violations.empty();
-    });
-    const auto sound_cluster =
-        std::ranges::find_if(files_.clusters, [](const StatedCluster& cluster) {
-          return cluster.is_readable && cluster.violations.empty();
-        });
     CheckedFiles checked;
-    for (std::size_t i = 0; i < files_.jobs.size(); ++i) {
-      if (!files_.jobs[i].is_object) continue;
-      v1::TuneRequest question = files_.jobs[i].question;
-      if (sound_cluster != files_.clusters.end()) {
-        *question.mutable_cluster() = sound_cluster->cluster;
-      }
-      const auto study = FromWire(question, knowledge_, files_.jobs[i].question_violations);
-      RETURN_IF_ERROR(Take(study.status(), false, fmt::format("jobs[{}].", i)));
-    }
-    for (std::size_t k = 0; k < files_.clusters.size(); ++k) {
-      if (!files_.clusters[k].is_readable) continue;
-      v1::TuneRequest question;
-      if (sound_job != files_.jobs.end()) question = sound_job->question;
-      *question.mutable_cluster() = files_.clusters[k].cluster;
-      const auto study = FromWire(question, knowledge_, files_.clusters[k].violations);
-      RETURN_IF_ERROR(Take(study.status(), true, fmt::format("clusters[{}]", k)));
-      if (!study.ok()) continue;
-      checked.clusters.push_back(
-          {.stated = files_.clusters[k].cluster, .spec = study->problem.cluster});
-    }
+    RETURN_IF_ERROR(CheckJobs());
+    RETURN_IF_ERROR(CheckClusters(checked.clusters));
     CheckNames(checked.clusters);
     CheckObjective(options);
     if (!violations_.empty()) return InvalidFields(violations_);
@@ -114,6 +89,39 @@ class FilesCheck {
   }
 
  private:
+  absl::Status CheckJobs() {
+    const auto sound = std::ranges::find_if(files_.clusters, [](const StatedCluster& cluster) {
+      return cluster.is_readable && cluster.violations.empty();
+    });
+    for (std::size_t i = 0; i < files_.jobs.size(); ++i) {
+      if (!files_.jobs[i].is_object) continue;
+      v1::TuneRequest question = files_.jobs[i].question;
+      if (sound != files_.clusters.end()) *question.mutable_cluster() = sound->cluster;
+      const auto study = FromWire(question, knowledge_, files_.jobs[i].question_violations);
+      RETURN_IF_ERROR(Take(study.status(), false, fmt::format("jobs[{}].", i)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds the clusters without a mistake.
+  absl::Status CheckClusters(std::vector<PlacementCluster>& clusters) {
+    const auto sound = std::ranges::find_if(files_.jobs, [](const StatedJob& job) {
+      return job.is_object && job.question_violations.empty();
+    });
+    for (std::size_t k = 0; k < files_.clusters.size(); ++k) {
+      const StatedCluster& stated = files_.clusters[k];
+      if (!stated.is_readable) continue;
+      v1::TuneRequest question;
+      if (sound != files_.jobs.end()) question = sound->question;
+      *question.mutable_cluster() = stated.cluster;
+      const auto study = FromWire(question, knowledge_, stated.violations);
+      RETURN_IF_ERROR(Take(study.status(), true, fmt::format("clusters[{}]", k)));
+      if (!study.ok()) continue;
+      clusters.push_back({.stated = stated.cluster, .spec = study->problem.cluster});
+    }
+    return absl::OkStatus();
+  }
+
   // Adds the mistakes of the cluster, or all others. Returns a status that lists none.
   absl::Status Take(const absl::Status& status, bool of_cluster, const std::string& prefix) {
     if (status.ok()) return status;

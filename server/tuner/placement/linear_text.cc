@@ -95,6 +95,11 @@ std::vector<std::string> WordsOf(const std::string& line) {
   return words;
 }
 
+SolverEnd GlpkEnd(std::string_view status) {
+  if (status == "n") return SolverEnd::kInfeasible;
+  return status == "o" ? SolverEnd::kOptimal : SolverEnd::kStopped;
+}
+
 }  // namespace
 
 LinearText LinearTextOf(const IntegerProgram& program) { return Writer(program).Write(); }
@@ -138,8 +143,7 @@ absl::StatusOr<SolverReply> ReadGlpkSolution(std::string_view text, const Linear
   for (std::string line; std::getline(lines, line);) {
     const std::vector<std::string> words = WordsOf(line);
     if (words.size() == 6 && words[0] == "s") {
-      if (words[4] == "n") reply.end = SolverEnd::kInfeasible;
-      if (words[4] == "o") reply.end = SolverEnd::kOptimal;
+      reply.end = GlpkEnd(words[4]);
       has_end = true;
     }
     if (words.size() != 3 || words[0] != "j") continue;
