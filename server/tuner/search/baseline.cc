@@ -121,6 +121,19 @@ std::optional<ParallelPlan> ByRecipe(const Recipe& recipe, const Problem& proble
   return Fits(*plan, problem, model, share) ? plan : std::nullopt;
 }
 
+// Returns the source of a recipe, and what its plan does not take over from it.
+std::string SourceOf(const Recipe& recipe, const ParallelPlan& plan) {
+  std::string source(recipe.source);
+  if (recipe.source.find(recipe.model) == std::string_view::npos)
+    source += fmt::format(", {}", recipe.model);
+  if (plan.context_parallel < recipe.context) {
+    source += "; without its context parallelism, because the sequences are shorter";
+  }
+  const bool adds = plan.recompute.granularity != RecomputeGranularity::kNone;
+  if (adds && !recipe.recomputes_layers) source += "; with recomputation, so that it fits";
+  return source;
+}
+
 // The product of tensor and pipeline parallelism, and context parallelism.
 struct ModelSplit {
   int product = 1;
@@ -198,7 +211,7 @@ std::optional<UsualPlan> DefaultBaseline(const Problem& problem, AnalyticModel& 
     std::optional<ParallelPlan> plan;
     if (recipe != nullptr) plan = ByRecipe(*recipe, problem, model, share);
     if (plan.has_value()) {
-      NoteSource("recipe", fmt::format("{}, {}", recipe->source, recipe->model), applied);
+      NoteSource("recipe", SourceOf(*recipe, *plan), applied);
       return UsualPlan{.plan = *plan, .origin = BaselineOrigin::kRecipe};
     }
     plan = RuleOfThumbBaseline(problem, model, share);

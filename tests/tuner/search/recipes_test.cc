@@ -116,6 +116,23 @@ TEST(RecipeTest, IsTheBaselineAndSaysSo) {
   EXPECT_EQ(source(ProblemOf(Llama2_70b(), 16, "generic")), "baseline: rule of thumb");
 }
 
+// At 4,096 tokens the recipe of 8,192 loses its context parallelism; with 45 GiB it recomputes.
+TEST(RecipeTest, SaysWhatIsNotTheRecipes) {
+  Problem problem = ProblemOf(Llama2_70b(), 16, "megatron-core");
+  const auto source = [&] {
+    AnalyticModel model(ToEstimatorProblem(problem));
+    std::vector<AppliedDefault> applied;
+    DefaultBaseline(problem, model, applied);
+    return applied.front().source;
+  };
+  const std::string shorter =
+      "NeMo performance summary: Llama 3 70B on H100; without its context parallelism, because the "
+      "sequences are shorter";
+  EXPECT_EQ(source(), shorter);
+  problem.cluster.pools.front().memory_capacity = GiB(45);
+  EXPECT_EQ(source(), shorter + "; with recomputation, so that it fits");
+}
+
 // A recipe that does not say what it recomputes gets as little as fits: with more memory fewer
 // layers, as many in each chunk.
 TEST(RecipeTest, RecomputesAsFewLayersAsFit) {
