@@ -25,7 +25,8 @@ constexpr PlacementObjective kObjectives[] = {
     PlacementObjective::kThroughput, PlacementObjective::kDeadline, PlacementObjective::kFair};
 constexpr RandomProblemSize kSmall = {.most_jobs = 6, .most_pools = 4};
 constexpr int kProblems = 500;
-constexpr int kSolvedProblems = 60;  // a solver's process takes a tenth of a second for each program
+constexpr int kSolvedProblems =
+    60;  // a solver's process takes a tenth of a second for each program
 // The solvers stop when nothing can be better by more than a share of about 1e-7.
 constexpr double kTolerance = 1e-6;
 
