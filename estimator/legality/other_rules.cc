@@ -66,6 +66,14 @@ bool HasUnequalParts(const Problem& problem, const Plan& plan) {
   return problem.model.layer_count % (plan.pipeline_parallel * plan.virtual_pipeline) != 0;
 }
 
+// Mixtral is the only family that PaddleNLP has with experts, without shared ones, latent attention
+// or norms of queries and keys.
+bool HasPipelineOfMixtral(const Problem& problem, const Plan& plan) {
+  const ModelSpec& model = problem.model;
+  return plan.pipeline_parallel > 1 && model.moe.has_value() && !model.mla.has_value() &&
+         !model.qk_norm && model.moe->shared_expert_ffn_hidden_size == 0;
+}
+
 bool SpreadsSplitExperts(const Problem&, const Plan& plan) {
   return plan.expert_parallel > 1 && plan.tensor_parallel > 1;
 }
@@ -209,6 +217,13 @@ constexpr LegalityRule kOtherRules[] = {
      .source = "MaxText/configs/types.py: Ring context parallelism strategy is only supported on "
                "GPUs",
      .is_broken = &RingsOnTpus},
+    {.frameworks = "paddle",
+     .decided_by = Dimension::kPipelineParallel,
+     .field = "pipeline_parallel",
+     .sentence = "its Mixtral (experts without shared ones) has no form for pipelines",
+     .source = "paddlenlp/transformers/mixtral has no modeling_pp.py; qwen2_moe, qwen3_moe and "
+               "deepseek_v2 have one",
+     .is_broken = &HasPipelineOfMixtral},
     {.frameworks = "paddle",
      .decided_by = Dimension::kOptimizerOffload,
      .field = "optimizer_offload_ratio",

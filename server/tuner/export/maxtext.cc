@@ -169,6 +169,14 @@ void SetBatch(const Problem& problem, const ParallelPlan& plan, Json& config, Re
   }
 }
 
+// Returns the value of `hardware`, whose default is "tpu". On several nodes of GPUs each process
+// has to find the others (MaxText/max_utils.py: maybe_initialize_jax_distributed_system).
+std::string_view HardwareName(const Problem& problem, const ParallelPlan& plan) {
+  const auto& pools = problem.cluster.pools;
+  if (!pools.empty() && pools.front().chip.vendor == "Google") return "tpu";
+  return JobSizeOf(problem, plan).nodes > 1 ? "gpu_multiprocess" : "gpu";
+}
+
 std::string_view RematPolicy(RecomputeForm form) {
   switch (form) {
     case RecomputeForm::kNothing:
@@ -289,8 +297,7 @@ std::vector<std::string> LeftOut(const ModelSpec& model) {
       "length and learning rate: steps, learning_rate, warmup_steps_fraction, "
       "gradient_clipping_threshold",
       "checkpoints and names: base_output_directory, run_name, checkpoint_period",
-      "on several nodes: hardware (gpu_multiprocess), and the launcher that starts the command on "
-      "each of them",
+      "on several nodes: the launcher that starts the command on each of them",
       "in the compiler's hands: a fused loss"};
   if (model.moe.has_value()) {
     left_out.emplace_back(
@@ -307,6 +314,7 @@ LaunchConfig ExportMaxText(const Problem& problem, const ParallelPlan& plan, Ref
   RefuseInexpressible(problem, plan, kExpressible, refusals);
   Json config = Json::object();
   config["base_config"] = "base.yml";
+  config["hardware"] = HardwareName(problem, plan);
   SetMesh(problem, plan, config, refusals);
   SetBatch(problem, plan, config, refusals);
   SetTraining(problem, plan, config);

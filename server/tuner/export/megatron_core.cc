@@ -34,6 +34,8 @@ void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList&
   flags.Add(is_custom ? "--use-custom-fsdp" : "--use-megatron-fsdp");
   flags.Add("--data-parallel-sharding-strategy",
             plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+  // Both names of it require this (docs/source/api-guide/custom_fsdp.md, Megatron-FSDP User Guide).
+  flags.Add("--no-gradient-accumulation-fusion");
   // According to validate_args, Megatron FSDP writes no other format. The custom FSDP of older
   // versions does not know this format.
   if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");

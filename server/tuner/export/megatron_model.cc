@@ -28,6 +28,9 @@ void AddAttention(const ModelSpec& model, FlagList& flags) {
     flags.Add("--v-head-dim", mla.v_head_dim);
     // Without it validate_args requires that heads divide the hidden size.
     flags.Add("--kv-channels", mla.v_head_dim);
+    // The norms of the latents are a part of latent attention (DeepSeek-V2: q_a_layernorm and
+    // kv_a_layernorm).
+    flags.Add("--qk-layernorm");
     return;
   }
   if (model.kv_head_count != model.attention_head_count) {
@@ -309,9 +312,10 @@ std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
                     : "of the model: --rotary-base, and --use-rope-scaling if it has one");
   }
   if (model.mla.has_value()) {
-    left_out.emplace_back(has_scaling ? "of the model: --qk-layernorm (norms of the latents)"
-                                      : "of the model: --qk-layernorm, --rope-type, "
-                                        "--rotary-scaling-factor, --mscale, --mscale-all-dim");
+    if (!has_scaling) {
+      left_out.emplace_back(
+          "of the model: --rope-type, --rotary-scaling-factor, --mscale, --mscale-all-dim");
+    }
   } else if (!model.qkv_bias && !model.qk_norm) {
     left_out.emplace_back(
         "of the model, if it has them: --add-qkv-bias (biases of queries, keys and values), "

@@ -142,24 +142,32 @@ bool RecomputesByArgument(const Problem& problem, const ParallelPlan& plan) {
   return plan.zero_stage == 0 && RecomputeFormOf(problem, plan) == RecomputeForm::kEveryLayer;
 }
 
+// Returns the arguments of the script, which are those of transformers.TrainingArguments. Its
+// Trainer makes a GradientAccumulationPlugin of its own, so that the variable of `accelerate
+// launch` has no effect there (transformers/trainer.py: create_accelerator_and_postprocess).
+std::string ScriptArguments(const Problem& problem, const ParallelPlan& plan) {
+  const int accumulation = MicroBatchCount(plan, problem.workload.global_batch_size);
+  std::string arguments =
+      fmt::format("--per_device_train_batch_size {} --gradient_accumulation_steps {}",
+                  plan.micro_batch_size, accumulation);
+  if (RecomputesByArgument(problem, plan)) arguments += " --gradient_checkpointing";
+  return arguments;
+}
+
 // The settings that are the script's; the names are those of transformers.TrainingArguments and of
 // from_pretrained.
 std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& plan) {
   const Workload& workload = problem.workload;
   std::vector<std::string> left_out = {
-      fmt::format(
-          "in the script: per_device_train_batch_size = {}, sequences of {} tokens, optim = "
-          "{}, learning_rate, max_steps",
-          plan.micro_batch_size, workload.sequence_length, OptimizerName(workload.optimizer)),
+      fmt::format("in the script: sequences of {} tokens, optim = {}, learning_rate, max_steps",
+                  workload.sequence_length, OptimizerName(workload.optimizer)),
+      fmt::format("in the script: reading {}, as HfArgumentParser does",
+                  ScriptArguments(problem, plan)),
       "in the script: the model in fp32 with attn_implementation = " +
           std::string(AttentionName(workload.attention_kernel)) + ": " + ModelSizes(problem.model),
       "in the script: the model's attention_bias, rope_theta, rope_scaling, rms_norm_eps, norms of "
       "queries and keys, output_router_logits",
       "in the script: data, tokenizer, output_dir, save_steps"};
-  if (RecomputesByArgument(problem, plan)) {
-    left_out.emplace_back(
-        "in the script: reading --gradient_checkpointing, as HfArgumentParser does");
-  }
   if (plan.context_parallel > 1) {
     left_out.emplace_back(
         "in the script: labels that are shifted before the sequence is split, and "
@@ -203,9 +211,8 @@ LaunchConfig ExportPyTorchFsdp(const Problem& problem, const ParallelPlan& plan,
           .versions = "2024 (accelerate 1.10 and later, FSDP 2)",
           .command = fmt::format(
               "ACCELERATE_GRADIENT_ACCUMULATION_STEPS={} accelerate launch --config_file plan.yaml "
-              "{}train.py{}",
-              accumulation, meeting,
-              RecomputesByArgument(problem, plan) ? " --gradient_checkpointing" : ""),
+              "{}train.py {}",
+              accumulation, meeting, ScriptArguments(problem, plan)),
           .left_out = LeftOut(problem, plan)};
 }
 

@@ -121,6 +121,9 @@ inline constexpr std::array kRecipeFields = {
                 .bridge = "ddp.data_parallel_sharding_strategy",
                 .source = "plan.zero_stage",
                 .unset = "\"no_shard\""},
+    RecipeField{.flag = "--no-gradient-accumulation-fusion",
+                .bridge = "model.gradient_accumulation_fusion",
+                .nemo = "model.config.gradient_accumulation_fusion"},
     RecipeField{.flag = "--ckpt-format",
                 .bridge = "checkpoint.ckpt_format",
                 .source = "plan.zero_stage",
@@ -177,6 +180,8 @@ inline constexpr std::array kRecipeFields = {
                 .nemo = "model.config.cpu_offloading",
                 .unset = "false"},
     RecipeField{.flag = "--seq-length", .bridge = "model.seq_length", .nemo = "data.seq_length"},
+    // ConfigContainer.validate requires that the data's equals the model's.
+    RecipeField{.flag = "--seq-length", .bridge = "dataset.sequence_length"},
     RecipeField{.flag = "--attention-backend",
                 .bridge = "model.attention_backend",
                 .nemo = "model.config.attention_backend"},

@@ -285,6 +285,21 @@ const Case kCases[] = {
      {.tensor_parallel = 2, .data_parallel = 4, .expert_parallel = 2, .expert_tensor_parallel = 2},
      "without tensor parallelism only",
      EightExperts},
+    {"PipelineOfMixtralInPaddle",
+     "paddle",
+     "",
+     {.pipeline_parallel = 2, .data_parallel = 4, .expert_parallel = 4},
+     "no form for pipelines",
+     EightExperts},
+    {"PipelineOfSharedExpertsInPaddle",
+     "paddle",
+     "",
+     {.pipeline_parallel = 2, .data_parallel = 4, .expert_parallel = 4},
+     "",
+     [](OwnedProblem& problem) {
+       EightExperts(problem);
+       problem.model.moe->shared_expert_ffn_hidden_size = 14336;
+     }},
     {"WholeExpertsInMindSpeed",
      "mindspeed",
      "",

@@ -100,6 +100,7 @@ TEST(MegatronCoreTest, GoldenExperts) {
 --qk-pos-emb-head-dim 64 \
 --v-head-dim 128 \
 --kv-channels 128 \
+--qk-layernorm \
 --normalization RMSNorm \
 --disable-bias-linear \
 --position-embedding-type rope \
@@ -217,15 +218,15 @@ const Case kExpressible[] = {
        plan.zero_stage = 2;
        plan.pipeline_parallel = 1;
      },
-     "--use-megatron-fsdp \\\n--data-parallel-sharding-strategy optim_grads \\\n--ckpt-format "
-     "fsdp_dtensor \\\n"},
+     "--use-megatron-fsdp \\\n--data-parallel-sharding-strategy optim_grads \\\n"
+     "--no-gradient-accumulation-fusion \\\n--ckpt-format fsdp_dtensor \\\n"},
     {"zero3_of_an_older_version",
      [](Problem& p, ParallelPlan& plan) {
        p.workload.framework_version = "0.13";
        plan.zero_stage = 3;
      },
      "--use-distributed-optimizer \\\n--use-custom-fsdp \\\n--data-parallel-sharding-strategy "
-     "optim_grads_params \\\n--overlap"},
+     "optim_grads_params \\\n--no-gradient-accumulation-fusion \\\n--overlap"},
     // 8 replicas in groups of 4 are two instances.
     {"sharding_group", [](Problem&, ParallelPlan& plan) { plan.zero_group_size = 4; },
      "--num-distributed-optimizer-instances 2 \\\n"},

@@ -12,6 +12,7 @@ namespace MESHWRIGHT_TEST_FILE {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 // Names and choices are those of the sources that server/tuner/export/exporters.h names.
 
@@ -148,6 +149,7 @@ TEST(MaxTextTest, GoldenExperts) {
   plan.expert_tensor_parallel = 4;
   plan.micro_batch_size = 2;
   EXPECT_EQ(Exported("maxtext", ExpertProblem("maxtext"), plan), R"(base_config: base.yml
+hardware: gpu_multiprocess
 ici_tensor_sequence_parallelism: 4
 ici_context_parallelism: 1
 ici_expert_parallelism: 2
@@ -187,6 +189,18 @@ num_experts: 8
 num_experts_per_tok: 2
 base_moe_mlp_dim: 14336
 )");
+}
+
+// Its default is tpu, with which a ring of context parallelism is an error on GPUs.
+TEST(MaxTextTest, SaysTheHardware) {
+  Problem problem = Llama70b("maxtext", "");
+  EXPECT_THAT(Exported("maxtext", problem, ShardedPlan()),
+              HasSubstr("\nhardware: gpu_multiprocess\n"));
+  problem.cluster.pools.front().node_count = 1;
+  const ParallelPlan of_node = {.data_parallel = 8, .zero_stage = 3};
+  EXPECT_THAT(Exported("maxtext", problem, of_node), HasSubstr("\nhardware: gpu\n"));
+  problem.cluster.pools.front().chip.vendor = "Google";
+  EXPECT_THAT(Exported("maxtext", problem, of_node), HasSubstr("\nhardware: tpu\n"));
 }
 
 ParallelPlan DeepseekPlan() {
@@ -246,12 +260,21 @@ optimizer:
   use_distributed_optimizer: true
   optimizer_cpu_offload: false
   optimizer_offload_fraction: 0.0
+dataset:
+  sequence_length: 4096
 dist:
   use_megatron_fsdp: false
   use_tp_pp_dp_mapping: false
 checkpoint:
   ckpt_format: torch_dist
 )");
+}
+
+TEST(MegatronBridgeTest, ShardedWeightsAccumulateWithoutTheFusedKernel) {
+  EXPECT_THAT(Exported("megatron-bridge", Llama70b(), ShardedPlan()),
+              HasSubstr("\n  gradient_accumulation_fusion: false\n"));
+  EXPECT_THAT(Exported("megatron-bridge", Llama70b(), DensePlan()),
+              Not(HasSubstr("gradient_accumulation_fusion")));
 }
 
 TEST(NemoTest, GoldenExperts) {

@@ -135,7 +135,7 @@ parallelism_config:
   EXPECT_EQ(config->command,
             "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=16 accelerate launch --config_file plan.yaml "
             "--machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port 29500 "
-            "train.py");
+            "train.py --per_device_train_batch_size 1 --gradient_accumulation_steps 16");
 }
 
 TEST(DeepSpeedTest, GoldenWithOffload) {
