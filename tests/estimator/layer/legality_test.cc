@@ -294,7 +294,7 @@ const Case kCases[] = {
     {"PipelineOfSharedExpertsInPaddle",
      "paddle",
      "",
-     {.pipeline_parallel = 2, .data_parallel = 4, .expert_parallel = 4},
+     {.pipeline_parallel = 2, .data_parallel = 4, .expert_parallel = 4, .zero_stage = 1},
      "",
      [](OwnedProblem& problem) {
        EightExperts(problem);
