@@ -8,13 +8,13 @@
 #include <iterator>
 #include <utility>
 
+#include "estimator/legality/chip_rules.h"
 #include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
 #include "estimator/problem/legality_rule.h"
 #include "search_space/base/edit_distance.h"
 #include "search_space/base/lower_case.h"
 #include "search_space/base/status.h"
-#include "search_space/spec/chip.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan_fields.h"
 #include "search_space/spec/plan_value.h"
@@ -237,15 +237,8 @@ std::vector<FieldViolation> UnrunnableFields(const Problem& problem) {
   exporter->function(plain, plan, refusals);
   std::vector<FieldViolation> found = FieldViolations(refusals.Status());
   std::erase_if(found, [](const auto& violation) { return violation.field.starts_with("plan."); });
-  const std::vector<std::string>& vendors = problem.profile.chip_vendors;
-  const auto& pools = problem.cluster.pools;
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    const ChipSpec& chip = pools[i].chip;
-    if (vendors.empty() || std::ranges::count(vendors, chip.vendor) > 0) continue;
-    found.push_back({.field = fmt::format("cluster.pools[{}].chip", i),
-                     .description = fmt::format("{}; {} runs on chips of {} only", chip.id,
-                                                exporter->framework, fmt::join(vendors, ", "))});
-  }
+  const std::vector<FieldViolation> of_chips = ChipViolations(ToEstimatorProblem(problem));
+  found.insert(found.end(), of_chips.begin(), of_chips.end());
   return found;
 }
 

@@ -12,6 +12,7 @@
 #include "estimator/frameworks/framework_library.h"
 #include "estimator/frameworks/profile_facts.h"
 #include "estimator/learning/interval.h"
+#include "estimator/legality/chip_rules.h"
 #include "estimator/problem/estimator_problem.h"
 #include "estimator/terms/matmul.h"
 #include "search_space/base/units.h"
@@ -133,6 +134,24 @@ void ResolveMoeTraining(const WorkloadRequest& stated, Problem& problem, Default
   defaults.Number("overlap.shared_expert", stated.overlap.shared_expert, overlap.shared_expert);
 }
 
+// A kernel that the workload states, also as a fact of the framework, is not replaced but refused
+// where the chip does not run it.
+void ResolveAttentionKernel(const WorkloadRequest& stated, const Problem& problem,
+                            Defaults& defaults, Workload& w) {
+  const FrameworkProfile& profile = problem.profile;
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  const AttentionKernel usual = profile.attention_kernel;
+  const auto substitute = SubstituteKernel(profile.name, usual, chip);
+  if (!substitute.has_value() || IsFromFact("workload.attention_kernel", stated)) {
+    w.attention_kernel = defaults.Choice("attention_kernel", stated.attention_kernel, usual);
+    return;
+  }
+  defaults.set_source(
+      fmt::format("chip {} does not run {} ({})", chip.id, Word(usual), ProfileName(profile)));
+  w.attention_kernel = defaults.Choice("attention_kernel", stated.attention_kernel, *substitute);
+  defaults.set_source(ProfileName(profile));
+}
+
 Workload ResolveWorkload(const WorkloadRequest& stated, const FrameworkEntry& framework,
                          Problem& problem) {
   const ChipSpec& chip = problem.cluster.pools.front().chip;
@@ -146,8 +165,7 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const FrameworkEntry& fr
     precision = chip.peak.contains(Precision::kFp16) ? Precision::kFp16 : chip.peak.begin()->first;
   }
   w.precision = defaults.Choice("precision", stated.precision, precision);
-  w.attention_kernel =
-      defaults.Choice("attention_kernel", stated.attention_kernel, profile.attention_kernel);
+  ResolveAttentionKernel(stated, problem, defaults, w);
   w.norm_kernel = defaults.Choice("norm_kernel", stated.norm_kernel, profile.norm_kernel);
   w.cross_entropy_kernel = defaults.Choice("cross_entropy_kernel", stated.cross_entropy_kernel,
                                            profile.cross_entropy_kernel);

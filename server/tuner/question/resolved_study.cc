@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/legality/chip_rules.h"
+#include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/launcher_facts.h"
@@ -86,6 +88,8 @@ absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge
 absl::StatusOr<ResolvedCase> ResolveCase(const EvaluateRequest& request,
                                          QuestionResolver& resolver) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Problem> problem, resolver.Resolve(request.question));
+  const std::vector<FieldViolation> of_chips = ChipViolations(ToEstimatorProblem(*problem));
+  if (!of_chips.empty()) return InvalidFields(of_chips);
   ASSIGN_OR_RETURN(ResolvedPlan plan, ResolveLaunchedPlan(request.plan, *problem, "plan"));
   std::shared_ptr<const Problem> own = ProblemOfPlan(problem, plan.plan);
   return ResolvedCase{.question = request.question,

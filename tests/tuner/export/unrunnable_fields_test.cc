@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "search_space/base/status.h"
@@ -17,6 +19,7 @@ namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Returns the problem of a model on one node, with the framework's defaults for all else.
@@ -68,6 +71,85 @@ TEST(UnrunnableFieldsTest, NamesChipsOfOtherVendors) {
   EXPECT_THAT(FieldsOf(Resolved(question)), ElementsAre("cluster.pools[0].chip"));
   question.cluster.pools.front().chip = "huawei-ascend-910b-313t";
   EXPECT_THAT(FieldsOf(Resolved(question)), IsEmpty());
+}
+
+struct ChipCase {
+  std::string framework;
+  std::string chip;
+  bool is_refused = true;
+};
+
+// By the frameworks' own checks (estimator/legality/chip_rules.cc). Ports of vendors that keep the
+// framework's name are not refused.
+TEST(UnrunnableFieldsTest, NamesChipsThatTheFrameworkDoesNotRunOn) {
+  const ChipCase cases[] = {{"megatron-core", "google-tpu-v5p"},
+                            {"megatron-lm", "google-tpu-v5p"},
+                            {"flagscale", "google-tpu-v5p"},
+                            {"deepspeed", "google-tpu-v5p"},
+                            {"torchtitan", "google-tpu-v5p"},
+                            {"nanotron", "google-tpu-v5p"},
+                            {"megatron-core", "aws-trainium2"},
+                            {"deepspeed", "aws-trainium2"},
+                            {"megatron-core", "huawei-ascend-910b-313t"},
+                            {"maxtext", "huawei-ascend-910b-313t"},
+                            {"nanotron", "huawei-ascend-910b-313t"},
+                            {"deepspeed", "huawei-ascend-910b-313t", false},
+                            {"torchtitan", "huawei-ascend-910b-313t", false},
+                            {"megatron-core", "amd-instinct-mi300x", false},
+                            {"maxtext", "google-tpu-v5p", false},
+                            {"maxtext", "nvidia-h100-sxm5-80gb", false}};
+  for (const ChipCase& c : cases) {
+    Question question = TinyQuestion();
+    question.model = Llama2_7b();
+    question.workload.framework_name = c.framework;
+    question.cluster.pools = {Nodes(1, 8)};
+    question.cluster.pools.front().chip = c.chip;
+    const std::vector<std::string> fields = FieldsOf(Resolved(question));
+    EXPECT_EQ(std::ranges::count(fields, "cluster.pools[0].chip"), c.is_refused ? 1 : 0)
+        << c.framework << " " << c.chip;
+  }
+}
+
+Question OnV100(const std::string& framework) {
+  Question question = TinyQuestion();
+  question.model = Llama2_7b();
+  question.workload.framework_name = framework;
+  question.workload.precision = Precision::kFp16;
+  question.cluster.pools = {Nodes(1, 8)};
+  question.cluster.pools.front().chip = "nvidia-v100-sxm2-32gb";
+  return question;
+}
+
+// flash-attn 2 and the fused attention of TransformerEngine need compute capability 8.0.
+TEST(UnrunnableFieldsTest, NamesKernelsThatTheChipDoesNotRun) {
+  for (const AttentionKernel kernel :
+       {AttentionKernel::kFlash2, AttentionKernel::kFlash3, AttentionKernel::kCudnn}) {
+    Question question = OnV100("megatron-core");
+    question.workload.attention_kernel = kernel;
+    EXPECT_THAT(FieldsOf(Resolved(question)), ElementsAre("workload.attention_kernel"));
+    question.cluster.pools.front().chip = "nvidia-a100-sxm4-80gb";
+    EXPECT_THAT(FieldsOf(Resolved(question)), IsEmpty());
+  }
+  // nanotron has no other kernel.
+  EXPECT_THAT(FieldsOf(Resolved(OnV100("nanotron"))), ElementsAre("workload.attention_kernel"));
+}
+
+TEST(UnrunnableFieldsTest, TakesAKernelThatTheChipRuns) {
+  const std::pair<const char*, AttentionKernel> cases[] = {
+      {"megatron-core", AttentionKernel::kUnfused},
+      {"flagscale", AttentionKernel::kUnfused},
+      {"megatron-lm", AttentionKernel::kFusedSoftmax},
+      {"pytorch-fsdp", AttentionKernel::kUnfused},
+      {"deepspeed", AttentionKernel::kUnfused}};
+  for (const auto& [framework, kernel] : cases) {
+    const Problem problem = Resolved(OnV100(framework));
+    EXPECT_EQ(problem.workload.attention_kernel, kernel) << framework;
+    EXPECT_THAT(FieldsOf(problem), IsEmpty()) << framework;
+  }
+  const Problem problem = Resolved(OnV100("megatron-core"));
+  const auto plan = ExportPlan("megatron-core", problem, {.data_parallel = 8, .zero_stage = 1});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->text, HasSubstr("--attention-backend unfused"));
 }
 
 TEST(UnrunnableFieldsTest, NothingWithoutAnExporter) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
 #include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/question_resolver.h"
 #include "tests/tuner/fields.h"
@@ -90,6 +91,22 @@ TEST(ResolveCaseTest, CasesOfOneQuestionShareItsProblem) {
   EXPECT_EQ(first->problem, second->problem);
   EXPECT_EQ(first->plan.plan.data_parallel, 2);
   EXPECT_EQ(second->plan.plan.data_parallel, 1);
+}
+
+// As a search for such a plan does.
+TEST(ResolveCaseTest, RefusesChipsThatTheFrameworkDoesNotRunOn) {
+  QuestionResolver resolver(Known());
+  Question question = TinyQuestion();
+  question.workload.framework_name = "mindspeed";
+  const auto of_nvidia = ResolveCase({question, {.tensor_parallel = 2}}, resolver);
+  EXPECT_THAT(Fields(of_nvidia.status()), ElementsAre("cluster.pools[0].chip"));
+  question.workload.framework_name = "megatron-core";
+  question.workload.precision = Precision::kFp16;
+  question.cluster.pools.front().chip = "nvidia-v100-sxm2-32gb";
+  EXPECT_TRUE(ResolveCase({question, {.tensor_parallel = 2}}, resolver).ok());
+  question.workload.attention_kernel = AttentionKernel::kFlash2;
+  const auto of_flash = ResolveCase({question, {.tensor_parallel = 2}}, resolver);
+  EXPECT_THAT(Fields(of_flash.status()), ElementsAre("workload.attention_kernel"));
 }
 
 TEST(ResolveCaseTest, NamesTheMistakesOfThePlan) {
