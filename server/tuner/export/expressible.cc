@@ -196,7 +196,9 @@ void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& chec
   check.Know(can.sliding_window || model.sliding_window == 0, "model.sliding_window",
              fmt::format("{}", model.sliding_window), "has full attention");
   check.Know(can.multi_token_prediction || model.mtp_layer_count == 0, "model.mtp_layer_count",
-             fmt::format("{}", model.mtp_layer_count), "has no multi-token prediction");
+             fmt::format("{}", model.mtp_layer_count),
+             "has no multi-token prediction: plan without it (0), or for megatron-core, flagscale, "
+             "mindspeed or maxtext");
   if (can.any_layers) return;
   check.Know(!model.attention_output_gate, "model.attention_output_gate", "true",
              "has no gate on the output of attention");

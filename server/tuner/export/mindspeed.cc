@@ -55,7 +55,9 @@ constexpr Expressible kExpressible = {.framework = "MindSpeed",
                                       .mlps = kMlps,
                                       .layer_norm = true,
                                       .experts = true,
-                                      .gathers_tokens = true};
+                                      .gathers_tokens = true,
+                                      .latent_attention = true,
+                                      .multi_token_prediction = true};
 
 void AddTensor(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   flags.Add("--tensor-model-parallel-size", plan.tensor_parallel);
@@ -212,6 +214,30 @@ void AddExperts(const Problem& problem, const ParallelPlan& plan, FlagList& flag
   if (problem.workload.grouped_gemm) flags.Add("--moe-grouped-gemm");
 }
 
+// The names are those of examples/mcore/deepseek3 of MindSpeed-LLM. Its latent attention has no
+// --kv-channels.
+void AddModel(const Problem& problem, FlagList& flags) {
+  ModelSpec plain = problem.model;  // the flags of experts and latent attention are MindSpeed's own
+  plain.moe.reset();
+  plain.mla.reset();
+  if (problem.model.mla.has_value()) plain.kv_head_count = plain.attention_head_count;
+  FlagList of_megatron(flags.refusals());
+  AddMegatronModelFlags(plain, problem.workload, of_megatron);
+  for (const Flag& flag : of_megatron.flags()) {
+    const bool is_replaced = problem.model.mla.has_value() && flag.name == "--kv-channels";
+    if (!is_replaced) flags.Add(flag.name, flag.value);
+  }
+  if (!problem.model.mla.has_value()) return;
+  const MlaSpec& mla = *problem.model.mla;
+  flags.Add("--multi-head-latent-attention");
+  if (mla.q_lora_rank > 0) flags.Add("--q-lora-rank", mla.q_lora_rank);
+  flags.Add("--kv-lora-rank", mla.kv_lora_rank);
+  flags.Add("--qk-nope-head-dim", mla.qk_nope_head_dim);
+  flags.Add("--qk-rope-head-dim", mla.qk_rope_head_dim);
+  flags.Add("--v-head-dim", mla.v_head_dim);
+  flags.Add("--qk-layernorm");
+}
+
 void AddKernels(const Problem& problem, FlagList& flags) {
   const Workload& workload = problem.workload;
   AddMegatronPrecisionFlags(workload, flags);
@@ -245,9 +271,7 @@ LaunchConfig ExportMindSpeed(const Problem& problem, const ParallelPlan& plan, R
   AddMegatronBatchFlags(problem, plan, flags);
   AddSharding(problem, plan, flags);
   AddRecompute(problem, plan, flags);
-  ModelSpec dense = problem.model;  // the flags of experts are MindSpeed's own
-  dense.moe.reset();
-  AddMegatronModelFlags(dense, problem.workload, flags);
+  AddModel(problem, flags);
   AddExperts(problem, plan, flags);
   AddMegatronSequenceFlags(problem.workload, flags);
   AddKernels(problem, flags);
@@ -256,7 +280,11 @@ LaunchConfig ExportMindSpeed(const Problem& problem, const ParallelPlan& plan, R
     left_out.push_back(std::move(facts));
   }
   left_out.front() = "data and tokenizer: --data-path, --tokenizer-type, --tokenizer-name-or-path";
-  if (problem.model.moe.has_value()) {
+  if (problem.model.mtp_layer_count > 0) {
+    left_out.emplace_back("before MindSpeed-LLM 2.1: --num-nextn-predict-layers for "
+                          "--mtp-num-layers");
+  }
+  if (problem.model.moe.has_value() || problem.model.mla.has_value()) {
     left_out.emplace_back("of the model: --spec, for one whose layers are not those of Megatron");
   }
   return {.text = flags.Text(),

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/export.h"
@@ -11,6 +13,7 @@ namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // Names and choices are those of the sources that server/tuner/export/exporters.h names.
 
@@ -217,6 +220,22 @@ TEST(MindSpeedTest, GoldenExperts) {
 --attention-dropout 0 \
 --hidden-dropout 0
 )");
+}
+
+// The names are those of MindSpeed-LLM's own script for DeepSeek-V3
+// (examples/mcore/deepseek3/pretrain_deepseek3_671b_4k_ptd.sh).
+TEST(MindSpeedTest, WritesLatentAttentionAndMultiTokenPrediction) {
+  Problem problem = DeepseekProblem();
+  problem.workload.framework_name = "mindspeed";
+  problem.workload.attention_kernel = AttentionKernel::kVendor;
+  problem.workload.cross_entropy_kernel = KernelFusion::kUnfused;
+  const std::string text = Exported("mindspeed", problem, {.data_parallel = 128, .zero_stage = 1});
+  EXPECT_THAT(text, HasSubstr("--num-attention-heads 128 \\\n--normalization RMSNorm"));
+  EXPECT_THAT(text, HasSubstr("--mtp-num-layers 1 \\\n--multi-head-latent-attention \\\n"
+                              "--q-lora-rank 1536 \\\n--kv-lora-rank 512 \\\n"
+                              "--qk-nope-head-dim 128 \\\n--qk-rope-head-dim 64 \\\n"
+                              "--v-head-dim 128 \\\n--qk-layernorm \\\n"));
+  EXPECT_THAT(text, Not(HasSubstr("--multi-latent-attention")));
 }
 
 // 1,024 / 8 = 128 micro-batches. Only the first of the four stages recomputes.
