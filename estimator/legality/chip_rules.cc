@@ -60,7 +60,8 @@ constexpr std::string_view kFlashSource =
     "for compute capability < sm80; Dao-AILab/flash-attention: FlashAttention only supports Ampere "
     "GPUs or newer";
 
-// Returns true for chips of NVIDIA before Ampere, the first ones with bf16 (compute capability 8.0).
+// Returns true for chips of NVIDIA before Ampere, the first ones with bf16 (compute
+// capability 8.0).
 bool IsBeforeAmpere(const ChipSpec& chip) {
   return chip.vendor == "NVIDIA" && !chip.peak.empty() && !chip.peak.contains(Precision::kBf16);
 }
@@ -97,8 +98,8 @@ std::vector<FieldViolation> ChipViolations(const EstimatorProblem& problem) {
   for (std::size_t i = 0; i < pools.size(); ++i) {
     std::string refusal = ChipRefusal(problem, pools[i].chip);
     if (refusal.empty()) continue;
-    found.push_back({.field = fmt::format("cluster.pools[{}].chip", i),
-                     .description = std::move(refusal)});
+    found.push_back(
+        {.field = fmt::format("cluster.pools[{}].chip", i), .description = std::move(refusal)});
   }
   const Workload& workload = problem.workload;
   for (const NodePool& pool : pools) {

@@ -89,6 +89,28 @@ bool SpreadsExpertsBeyondReplicas(const Problem&, const Plan& plan) {
   return plan.expert_parallel > 1 && plan.data_parallel % plan.expert_parallel != 0;
 }
 
+// MindSpeed has two more schedules, under --schedules-method.
+bool HasOtherScheduleThanMindSpeeds(const Problem& problem, const Plan& plan) {
+  return HasOtherSchedule(problem, plan) && plan.schedule != Schedule::kDualpipeV &&
+         plan.schedule != Schedule::kChimera;
+}
+
+bool SplitsContextWithoutRing(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kRing;
+}
+
+bool GathersContext(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 && plan.context_parallel_kind == ContextParallelKind::kAllGather;
+}
+
+bool RunsUnfusedAttentionInContext(const Problem& problem, const Plan& plan) {
+  const AttentionKernel kernel = problem.workload.attention_kernel;
+  return plan.context_parallel > 1 &&
+         (kernel == AttentionKernel::kUnfused || kernel == AttentionKernel::kFusedSoftmax);
+}
+
+bool OffloadsStates(const Problem&, const Plan& plan) { return plan.optimizer_offload_ratio > 0; }
+
 bool SpreadsExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
 bool ShardsStates(const Problem&, const Plan& plan) { return plan.zero_stage > 0; }
 bool HasVirtualStages(const Problem&, const Plan& plan) { return plan.virtual_pipeline > 1; }
@@ -129,6 +151,34 @@ constexpr LegalityRule kMegatronRules[] = {
      .sentence = "it runs 1f1b and interleaved_1f1b only",
      .source = "megatron/core/pipeline_parallel/schedules.py: get_forward_backward_func",
      .is_broken = &HasOtherSchedule},
+    {.frameworks = "mindspeed",
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "it runs 1f1b, interleaved_1f1b, dualpipe_v and chimera only",
+     .source = "megatron/core/pipeline_parallel/schedules.py, which it runs; MindSpeed: "
+               "--schedules-method dualpipev or chimera",
+     .is_broken = &HasOtherScheduleThanMindSpeeds},
+    {.frameworks = "mindspeed",
+     .versions = {.before = "2025"},
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "context parallelism is ring, ulysses or hybrid",
+     .source = "mindspeed_llm/training/arguments.py of 2024: --context-parallel-algo",
+     .is_broken = &GathersContext},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "context parallelism goes around a ring",
+     .source = "megatron/arguments.py of 2024: there is no --cp-comm-type",
+     .is_broken = &SplitsContextWithoutRing},
+    {.frameworks = "megatron-core flagscale megatron-lm",
+     .decided_by = Dimension::kContextParallel,
+     .field = "context_parallel",
+     .sentence = "context parallelism needs flash attention or cuDNN's",
+     .source = "megatron/core/transformer/dot_product_attention.py: Context parallelism is only "
+               "supported by TEDotProductAttention; TransformerEngine: UnfusedDotProductAttention "
+               "does not support context parallelism",
+     .is_broken = &RunsUnfusedAttentionInContext},
     {.frameworks = "megatron-lm",
      .versions = {.before = "2024"},
      .decided_by = Dimension::kSchedule,
@@ -272,6 +322,16 @@ constexpr LegalityRule kMegatronRules[] = {
      .is_broken = &SplitsSequence},
     {.frameworks = "megatron-deepspeed",
      .versions = {.before = "2023"},
+     .decided_by = Dimension::kZeroStage,
+     .field = "zero_stage",
+     .sentence = "it builds a pipeline even of one stage, with which ZeRO shards states only "
+                 "(zero_stage 0 or 1)",
+     .source = "bigscience-workshop/Megatron-DeepSpeed: pretrain_gpt.py builds GPTModelPipe with "
+               "--deepspeed; deepspeed/runtime/pipe/engine.py: ZeRO-2 and ZeRO-3 are incompatible "
+               "with pipeline parallelism",
+     .is_broken = &ShardsGradients},
+    {.frameworks = "megatron-deepspeed",
+     .versions = {.before = "2023"},
      .decided_by = Dimension::kContextParallel,
      .field = "context_parallel",
      .sentence = "it has no context parallelism",
@@ -297,6 +357,12 @@ constexpr LegalityRule kMegatronRules[] = {
      .sentence = "stages recompute different numbers of layers without virtual stages only",
      .source = "FlagScale: --recompute-num-layers-per-stage-micro-batch",
      .is_broken = &RecomputesByStageAndChunk},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kOptimizerOffload,
+     .field = "optimizer_offload_ratio",
+     .sentence = "it keeps the optimizer states on the device",
+     .source = "megatron/arguments.py of 2024: there is no --optimizer-cpu-offload",
+     .is_broken = &OffloadsStates},
     {.frameworks = "megatron-core flagscale",
      .decided_by = Dimension::kOptimizerOffload,
      .field = "optimizer_offload_ratio",

@@ -62,6 +62,26 @@ bool SpreadsExpertsUnlikeMaxText(const Problem&, const Plan& plan) {
   return plan.zero_stage != 3 || shards % plan.expert_parallel != 0;
 }
 
+bool HasOtherScheduleThanPaddles(const Problem&, const Plan& plan) {
+  return plan.pipeline_parallel > 1 && plan.schedule != Schedule::k1f1b &&
+         plan.schedule != Schedule::kInterleaved1f1b && plan.schedule != Schedule::kDualpipeV;
+}
+
+bool SplitsHeadsOfContext(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 &&
+         (plan.context_parallel_kind == ContextParallelKind::kUlysses ||
+          plan.context_parallel_kind == ContextParallelKind::kHybrid);
+}
+
+bool SplitsContextUnlikeNanotron(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kRing;
+}
+
+bool SplitsContextUnlikePaddle(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kRing &&
+         plan.context_parallel_kind != ContextParallelKind::kUlysses;
+}
+
 bool HasUnequalParts(const Problem& problem, const Plan& plan) {
   return problem.model.layer_count % (plan.pipeline_parallel * plan.virtual_pipeline) != 0;
 }
@@ -133,6 +153,18 @@ constexpr LegalityRule kOtherRules[] = {
      .source = "nanotron/config/parallelism_config.py: context_parallel_size is not among the "
                "arguments of 2024",
      .is_broken = &SplitsContext},
+    {.frameworks = "nanotron",
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "context parallelism goes around a ring",
+     .source = "nanotron/nn/ring_attention.py",
+     .is_broken = &SplitsContextUnlikeNanotron},
+    {.frameworks = "nanotron",
+     .decided_by = Dimension::kOptimizerOffload,
+     .field = "optimizer_offload_ratio",
+     .sentence = "it keeps the optimizer states on the device",
+     .source = "nanotron/config/config.py: OptimizerArgs has no offload",
+     .is_broken = &OffloadsOptimizer},
     {.frameworks = "nanotron",
      .decided_by = Dimension::kTensorParallel,
      .field = "tensor_parallel",
@@ -211,12 +243,33 @@ constexpr LegalityRule kOtherRules[] = {
                "pp_layers.py segments layers uniformly",
      .is_broken = &HasUnequalParts},
     {.frameworks = "maxtext",
+     .versions = {.before = "2026"},
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "context parallelism is all_gather or ring",
+     .source = "MaxText/configs/types.py of 2025: context_parallel_strategy",
+     .is_broken = &SplitsHeadsOfContext},
+    {.frameworks = "maxtext",
      .decided_by = Dimension::kContextParallelKind,
      .field = "context_parallel_kind",
      .sentence = "context parallelism in a ring is for GPUs",
      .source = "MaxText/configs/types.py: Ring context parallelism strategy is only supported on "
                "GPUs",
      .is_broken = &RingsOnTpus},
+    {.frameworks = "paddle",
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "it runs 1f1b, interleaved_1f1b and dualpipe_v only",
+     .source = "paddle/distributed/fleet/meta_parallel: PipelineParallel, "
+               "PipelineParallelWithInterleave, DualPipeVParallel",
+     .is_broken = &HasOtherScheduleThanPaddles},
+    {.frameworks = "paddle",
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "context parallelism is ring or ulysses",
+     .source = "paddlenlp/trainer/training_args.py: context_parallel_degree (ring), "
+               "sep_parallel_degree (heads)",
+     .is_broken = &SplitsContextUnlikePaddle},
     {.frameworks = "paddle",
      .decided_by = Dimension::kPipelineParallel,
      .field = "pipeline_parallel",

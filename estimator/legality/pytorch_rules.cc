@@ -87,6 +87,22 @@ bool HasOtherScheduleThan1f1b(const Problem&, const Plan& plan) {
   return plan.pipeline_parallel > 1 && plan.schedule != Schedule::k1f1b;
 }
 
+bool ExchangesHeads(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 &&
+         (plan.context_parallel_kind == ContextParallelKind::kUlysses ||
+          plan.context_parallel_kind == ContextParallelKind::kHybrid);
+}
+
+bool SplitsContextUnlikeDeepSpeed(const Problem&, const Plan& plan) {
+  return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kUlysses;
+}
+
+bool HasOtherScheduleThanTitans(const Problem&, const Plan& plan) {
+  return plan.pipeline_parallel > 1 &&
+         (plan.schedule == Schedule::kZbH1 || plan.schedule == Schedule::kDualpipe ||
+          plan.schedule == Schedule::kChimera);
+}
+
 bool ShardsStatesOnly(const Problem&, const Plan& plan) { return plan.zero_stage == 1; }
 
 bool ReplicatesBesideTensors(const Problem&, const Plan& plan) {
@@ -137,6 +153,25 @@ constexpr LegalityRule kPyTorchRules[] = {
      .source = "accelerate, concept guide on context parallelism: works only with SDPA; any other "
                "attention implementation raises an error",
      .is_broken = &RunsOtherAttentionInContext},
+    {.frameworks = "torchtitan pytorch-fsdp",
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "context parallelism exchanges keys and values (ring or all_gather), not heads",
+     .source = "torchtitan/config/job_config.py: context_parallel_rotate_method; "
+               "accelerate/parallelism_config.py: cp_comm_strategy; both allgather or alltoall",
+     .is_broken = &ExchangesHeads},
+    {.frameworks = "deepspeed",
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "its sequence parallelism exchanges heads (ulysses)",
+     .source = "deepspeed/sequence/layer.py: DistributedAttention",
+     .is_broken = &SplitsContextUnlikeDeepSpeed},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "it runs gpipe, 1f1b, interleaved_1f1b, zb_v and dualpipe_v",
+     .source = "torch/distributed/pipelining/schedules.py: get_schedule_class",
+     .is_broken = &HasOtherScheduleThanTitans},
     {.frameworks = "torchtitan",
      .decided_by = Dimension::kSequenceParallel,
      .field = "sequence_parallel",
@@ -234,7 +269,7 @@ constexpr LegalityRule kPyTorchRules[] = {
      .sentence = "it does not spread experts over ranks",
      .source = "accelerate/parallelism_config.py: ParallelismConfig has no such dimension",
      .is_broken = &SpreadsAnyExperts},
-    {.frameworks = "deepspeed",
+    {.frameworks = "deepspeed megatron-deepspeed",
      .decided_by = Dimension::kSchedule,
      .field = "schedule",
      .sentence = "its pipeline runs 1f1b only",

@@ -23,7 +23,7 @@ namespace meshwright {
 namespace {
 
 constexpr Schedule kSchedules[] = {Schedule::k1f1b};
-constexpr int kZeroStages[] = {0, 1, 2, 3};
+constexpr int kZeroStages[] = {0, 1};
 constexpr RecomputeForm kRecompute[] = {RecomputeForm::kNothing, RecomputeForm::kEveryLayer};
 constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp16, Precision::kFp32};
 constexpr GradientDtype kGradients[] = {GradientDtype::kFp32, GradientDtype::kFp16};

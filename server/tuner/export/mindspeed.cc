@@ -281,8 +281,9 @@ LaunchConfig ExportMindSpeed(const Problem& problem, const ParallelPlan& plan, R
   }
   left_out.front() = "data and tokenizer: --data-path, --tokenizer-type, --tokenizer-name-or-path";
   if (problem.model.mtp_layer_count > 0) {
-    left_out.emplace_back("before MindSpeed-LLM 2.1: --num-nextn-predict-layers for "
-                          "--mtp-num-layers");
+    left_out.emplace_back(
+        "before MindSpeed-LLM 2.1: --num-nextn-predict-layers for "
+        "--mtp-num-layers");
   }
   if (problem.model.moe.has_value() || problem.model.mla.has_value()) {
     left_out.emplace_back("of the model: --spec, for one whose layers are not those of Megatron");

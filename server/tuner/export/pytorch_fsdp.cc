@@ -32,7 +32,8 @@ constexpr Precision kPrecisions[] = {Precision::kBf16, Precision::kFp16, Precisi
 constexpr GradientDtype kGradients[] = {GradientDtype::kFp32};
 constexpr Optimizer kOptimizers[] = {Optimizer::kAdam, Optimizer::kAdam8bit, Optimizer::kSgd};
 constexpr AttentionKernel kAttention[] = {AttentionKernel::kUnfused, AttentionKernel::kFlash2,
-                                          AttentionKernel::kFlash3, AttentionKernel::kCudnn};
+                                          AttentionKernel::kFlash3, AttentionKernel::kCudnn,
+                                          AttentionKernel::kVendor};
 constexpr MlpKind kMlps[] = {MlpKind::kGelu, MlpKind::kSwiglu, MlpKind::kGeglu};
 
 // The model is the script's own.
@@ -122,7 +123,7 @@ std::string_view AttentionName(AttentionKernel kernel) {
     case AttentionKernel::kVendor:
       break;
   }
-  return "sdpa";  // the last three are refused
+  return "sdpa";  // a fused softmax and flash1 are refused
 }
 
 std::string_view OptimizerName(Optimizer optimizer) {
