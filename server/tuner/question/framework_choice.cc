@@ -68,6 +68,21 @@ std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& p
       profile.name, names);
 }
 
+std::string ProfileName(const FrameworkProfile& profile) {
+  return profile.version.empty() ? "framework profile " + profile.name
+                                 : "framework profile " + profile.name + " " + profile.version;
+}
+
+std::string Extrapolation(const FrameworkProfile& profile) {
+  if (profile.checked_chips.empty()) {
+    return fmt::format("{} was not checked against any measured run", ProfileName(profile));
+  }
+  return fmt::format(
+      "{} was not checked against measured runs on a cluster like this one, only on {} with up to "
+      "{} devices",
+      ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
+}
+
 std::string ResolveVersion(const WorkloadRequest& stated, const FrameworkEntry& framework) {
   const std::string version = stated.framework_version.value_or("");
   if (version.empty()) return framework.profile.version;

@@ -25,6 +25,12 @@ std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, Framewor
 // Names the facts that the workload states instead of the profile's.
 std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile);
 
+// Returns the profile as the source of a default: "framework profile megatron-core 0.14".
+std::string ProfileName(const FrameworkProfile& profile);
+
+// Says what an estimate rests on for a cluster on which no run was checked.
+std::string Extrapolation(const FrameworkProfile& profile);
+
 // Returns the version that the question states, by the name that its profile has for it; that of
 // the profile if it states none.
 std::string ResolveVersion(const WorkloadRequest& stated, const FrameworkEntry& framework);

@@ -78,22 +78,6 @@ class Defaults {
   std::string source_;
 };
 
-std::string ProfileName(const FrameworkProfile& profile) {
-  return profile.version.empty() ? "framework profile " + profile.name
-                                 : "framework profile " + profile.name + " " + profile.version;
-}
-
-// Says what an estimate rests on for a cluster on which no run was checked.
-std::string Extrapolation(const FrameworkProfile& profile) {
-  if (profile.checked_chips.empty()) {
-    return fmt::format("{} was not checked against any measured run", ProfileName(profile));
-  }
-  return fmt::format(
-      "{} was not checked against measured runs on a cluster like this one, only on {} with up to "
-      "{} devices",
-      ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
-}
-
 // Returns true if a default of the workload came from a fact that the workload itself states.
 bool IsFromFact(std::string_view field, const WorkloadRequest& stated) {
   return std::ranges::any_of(stated.framework_facts, [&](const FrameworkFactRequest& fact) {

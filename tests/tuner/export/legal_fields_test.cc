@@ -63,8 +63,8 @@ std::vector<Named> Plans() {
                         .zero_stage = zero,
                         .schedule = schedule}});
     }
-    plans.push_back({"offload",
-                     {.data_parallel = 8, .zero_stage = zero, .optimizer_offload_ratio = 1}});
+    plans.push_back(
+        {"offload", {.data_parallel = 8, .zero_stage = zero, .optimizer_offload_ratio = 1}});
     plans.push_back({"plain", {.data_parallel = 8, .zero_stage = zero}});
   }
   return plans;
@@ -72,8 +72,8 @@ std::vector<Named> Plans() {
 
 // A plan that evaluate prices without a warning has an export, or there is a rule of legality with
 // the framework's reason. The exceptions are features that the frameworks have and the exports do
-// not write: offload by MaxText's optimizer_memory_host_offload, DeepSpeed's offload_optimizer under
-// Megatron-DeepSpeed and MindSpeed's --swap-optimizer, and the schedule dualpipe_v.
+// not write: offload by MaxText's optimizer_memory_host_offload, DeepSpeed's offload_optimizer
+// under Megatron-DeepSpeed and MindSpeed's --swap-optimizer, and the schedule dualpipe_v.
 TEST(LegalFieldsTest, ExportsHaveTheFieldsOfLegalPlans) {
   std::set<std::string> missing;
   for (const std::string& framework : ExportFrameworks()) {
@@ -89,10 +89,9 @@ TEST(LegalFieldsTest, ExportsHaveTheFieldsOfLegalPlans) {
       }
     }
   }
-  EXPECT_THAT(missing,
-              testing::ElementsAre("maxtext: offload", "megatron-deepspeed: offload",
-                                   "mindspeed: dualpipe_v", "mindspeed: offload",
-                                   "paddle: dualpipe_v"));
+  EXPECT_THAT(missing, testing::ElementsAre("maxtext: offload", "megatron-deepspeed: offload",
+                                            "mindspeed: dualpipe_v", "mindspeed: offload",
+                                            "paddle: dualpipe_v"));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
