@@ -55,7 +55,8 @@ def cases(binary):
                                                    "devices_per_node": 8}]},
             "plan": {**asked["plans"][model][plan], "data_parallel": data_parallel(asked, asked["plans"][model][plan])}})
     for chip in chips:
-        frameworks = asked["frameworks"] if chip["id"] == asked["framework_chip"] else ["megatron-core"]
+        of_vendor = asked["vendor_frameworks"].get(chip["vendor"], "megatron-core")
+        frameworks = asked["frameworks"] if chip["id"] == asked["framework_chip"] else [of_vendor]
         for framework in frameworks:
             for model, plans in asked["plans"].items():
                 for plan in plans:
