@@ -50,7 +50,7 @@ std::string Slower(const VerdictFact& fact) {
   const double ratio = fact.slower_ratio.value_or(0);
   const std::string time =
       ratio < kShownRatio ? "is as fast as" : "takes " + PercentOf(ratio) + " longer than";
-  return fmt::format("The plan to launch {} the fastest plan by the model, and fits with {}", time,
+  return fmt::format("The plan to launch {} the model's fastest and fits with {}", time,
                      FitsWith(fact));
 }
 

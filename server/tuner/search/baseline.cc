@@ -127,7 +127,7 @@ std::string SourceOf(const Recipe& recipe, const ParallelPlan& plan) {
   if (recipe.source.find(recipe.model) == std::string_view::npos)
     source += fmt::format(", {}", recipe.model);
   if (plan.context_parallel < recipe.context) {
-    source += "; without its context parallelism, because the sequences are shorter";
+    source += "; without its context parallelism";
   }
   const bool adds = plan.recompute.granularity != RecomputeGranularity::kNone;
   if (adds && !recipe.recomputes_layers) source += "; with recomputation, so that it fits";

@@ -26,7 +26,7 @@ TEST(VerdictTest, AWonTieContinuesItsSentence) {
                   kUsual),
       "The fastest plan by the model fits with a probability of only 42 %. The plan to launch "
       "takes "
-      "3.1 % longer than the fastest plan by the model, and fits with a probability of over 99 %; "
+      "3.1 % longer than the model's fastest and fits with a probability of over 99 %; "
       "among 7 plans that cannot be told apart, it has fewer features that hardly any measured run "
       "has confirmed.");
 }

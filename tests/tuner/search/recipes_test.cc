@@ -126,8 +126,7 @@ TEST(RecipeTest, SaysWhatIsNotTheRecipes) {
     return applied.front().source;
   };
   const std::string shorter =
-      "NeMo performance summary: Llama 3 70B on H100; without its context parallelism, because the "
-      "sequences are shorter";
+      "NeMo performance summary: Llama 3 70B on H100; without its context parallelism";
   EXPECT_EQ(source(), shorter);
   problem.cluster.pools.front().memory_capacity = GiB(45);
   EXPECT_EQ(source(), shorter + "; with recomputation, so that it fits");
