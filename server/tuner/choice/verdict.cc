@@ -49,9 +49,8 @@ std::string WithOwnRisk(const std::string& statement, const VerdictFact& fact) {
 std::string Slower(const VerdictFact& fact) {
   const double ratio = fact.slower_ratio.value_or(0);
   const std::string time =
-      ratio < kShownRatio ? "is as fast as" : "takes " + PercentOf(ratio) + " longer than";
-  return fmt::format("The plan to launch {} the model's fastest and fits with {}", time,
-                     FitsWith(fact));
+      ratio < kShownRatio ? "is as fast as" : "is " + PercentOf(ratio) + " slower than";
+  return fmt::format("Plan 1 {} the model's fastest and fits with {}", time, FitsWith(fact));
 }
 
 std::string KeepsSettings(const VerdictFact& fact) {
@@ -79,7 +78,7 @@ constexpr std::array kTies = {
            "it has fewer features that hardly any measured run has confirmed"},
     TieRow{ChoiceReason::kNearerToOwn, VerdictCode::kNearerToOwn, "it is nearer to your own plan"},
     TieRow{ChoiceReason::kPublished, VerdictCode::kPublishedRecipe,
-           "it follows a published recipe of the framework (see the baseline)"},
+           "it is the framework's published recipe (see the baseline)"},
     TieRow{ChoiceReason::kMoreUsual, VerdictCode::kMoreUsual,
            "it is the most usual of equally fast plans"},
 };

@@ -24,11 +24,10 @@ TEST(VerdictTest, AWonTieContinuesItsSentence) {
                    {.code = VerdictCode::kSlower, .slower_ratio = 0.031, .fit_probability = 1},
                    {.code = VerdictCode::kPlainer, .tied_count = 7}},
                   kUsual),
-      "The fastest plan by the model fits with a probability of only 42 %. The plan to launch "
-      "takes "
-      "3.1 % longer than the model's fastest and fits with a probability of over 99 %; "
-      "among 7 plans that cannot be told apart, it has fewer features that hardly any measured run "
-      "has confirmed.");
+      "The fastest plan by the model fits with a probability of only 42 %. Plan 1 is 3.1 % slower "
+      "than "
+      "the model's fastest and fits with a probability of over 99 %; among 7 plans that cannot be "
+      "told apart, it has fewer features that hardly any measured run has confirmed.");
 }
 
 TEST(VerdictTest, OpenSettingsAreNamedFirstAndLast) {
