@@ -66,7 +66,7 @@ def ask(binary, question):
 def unconfirmed_features(answer):
     """Returns the features of the first plan whose cost hardly any measured run has confirmed, which
     the verdict names as its risk (docs/choice.md)."""
-    return [feature for reason in answer["recommendation"].get("reasons", [])
+    return [feature for reason in answer.get("reasons", [])
             if reason["code"] == "plan_unconfirmed" for feature in reason["features"]]
 
 
