@@ -29,6 +29,9 @@ done
 
 shift # the cache
 "$@" || exit
+# Without the list nothing tells one header from another, so ccache then reads the header itself.
+rm -f "$output.sum"
+[ -s "$list" ] || exit 0
 # The list is a rule of make: "TARGET: FILE \" and so on. None of these names has a space.
 {
   echo "$*"

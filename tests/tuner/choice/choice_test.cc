@@ -9,6 +9,8 @@
 
 #include "estimator/learning/uncertainty.h"
 #include "search_space/base/units.h"
+#include "search_space/space/dimensions.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
@@ -195,6 +197,26 @@ TEST(Plainness, ShortSequencesAreNotSplitInMeasuredRuns) {
   EXPECT_THAT(UnmeasuredFeatures(plan, 8192), IsEmpty());
   EXPECT_THAT(UnmeasuredFeatures(plan, 4096),
               ElementsAre("context parallelism on short sequences"));
+}
+
+// Without the features, a space keeps what the user has chosen.
+TEST(Plainness, ASpaceLosesWhatNoRunHasConfirmed) {
+  SpaceOptions space;
+  space.schedules = {Schedule::k1f1b, Schedule::kDualpipe};
+  space.offload_percents = {0, 50};
+  space.mixes_recompute = true;
+  const SpaceOptions less = WithoutUnmeasured(space, 4096);
+  EXPECT_THAT(less.schedules, ElementsAre(Schedule::k1f1b));
+  EXPECT_THAT(less.offload_percents, ElementsAre(0));
+  EXPECT_FALSE(less.mixes_recompute);
+  EXPECT_TRUE(less.chosen.at(Dimension::kContextParallel).Allows(1));
+  EXPECT_FALSE(less.chosen.at(Dimension::kContextParallel).Allows(2));
+  EXPECT_FALSE(WithoutUnmeasured(space, 8192).chosen.contains(Dimension::kContextParallel));
+  space.chosen[Dimension::kContextParallel] = {.values = {4}};
+  space.chosen[Dimension::kSchedule] = {.values = {static_cast<int>(Schedule::kDualpipe)}};
+  const SpaceOptions chosen = WithoutUnmeasured(space, 4096);
+  EXPECT_TRUE(chosen.chosen.at(Dimension::kContextParallel).Allows(4));
+  EXPECT_EQ(chosen.schedules, space.schedules);
 }
 
 TEST(Plainness, UsualPlansSplitSequencesAndHaveFewStages) {
