@@ -79,8 +79,8 @@ struct ChipCase {
   bool is_refused = true;
 };
 
-// By the frameworks' own checks (estimator/legality/chip_rules.cc). Ports of vendors that keep the
-// framework's name are not refused.
+// The frameworks' own checks say so (estimator/legality/chip_rules.cc). Ports of vendors that keep
+// the framework's name are not refused.
 TEST(UnrunnableFieldsTest, NamesChipsThatTheFrameworkDoesNotRunOn) {
   const ChipCase cases[] = {{"megatron-core", "google-tpu-v5p"},
                             {"megatron-lm", "google-tpu-v5p"},
