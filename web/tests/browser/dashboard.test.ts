@@ -199,14 +199,16 @@ describe('a study that runs', () => {
     server = await start(host);
     await page.getByText('live', { exact: true }).waitFor({ timeout: 30_000 });
     await expect.poll(() => events.count(), { timeout: 30_000 }).toBeGreaterThan(before);
-    expect(await page.getByText('The study is now: interrupted').count()).toBe(1);
+    await expect.poll(() => page.getByText('The study is now: interrupted').count()).toBe(1);
     // Nothing is missed or repeated: the revisions go down in steps of one.
     const revisions = await events.evaluateAll((items) => items.map((item) => (item as HTMLLIElement).value));
     expect(revisions).toEqual(revisions.map((_, at) => (revisions[0] ?? 0) - at));
 
     execFileSync(join(bin, 'meshwright'), ['--server', socket, 'study', 'cancel', 'live']);
-    await page.getByText('the study has ended').waitFor({ timeout: 30_000 });
+    // The page of a study that has ended shows what was decided; the events are on their own page.
     await expect.poll(() => page.locator('.study-head .badge').innerText()).toBe('cancelled');
+    await page.goto(`${server.url}#/studies/live/search`);
+    await page.getByText('the study has ended').waitFor({ timeout: 30_000 });
     await close();
     await stop(server.process);
   });
