@@ -75,6 +75,16 @@ v1::JobPlacement JobOf(const PlacementTable& table, const AssignmentProblem& pro
   return out;
 }
 
+// Warns of a job that may run out of memory wherever it runs.
+void WarnIfUnsure(const TunedJob& job, const TunedOption& option, v1::PlacementAnswer& answer) {
+  if (option.tuned.is_sure) return;
+  answer.add_warnings(
+      fmt::format("job \"{}\": its plan fits with a probability of {:.0f} %; it is no surer on any "
+                  "nodes that it "
+                  "may have",
+                  job.job.name(), 100 * option.tuned.plan->estimate().fit_probability_ratio()));
+}
+
 v1::DisplacedJob DisplacedOf(const PlacementTable& table, const Displacement& displaced) {
   v1::DisplacedJob out;
   out.set_name(NameAt(table, displaced.job));
@@ -103,6 +113,8 @@ v1::PlacementAnswer AnswerOf(const PlacementTable& table, const AssignmentProble
   answer.set_first_come_throughput_value(result.first_come.throughput);
   for (std::size_t i = 0; i < table.jobs.size(); ++i) {
     *answer.add_jobs() = JobOf(table, problem, result, i);
+    const std::optional<int> own = result.placement.assignment[i];
+    if (own.has_value()) WarnIfUnsure(table.jobs[i], OptionAt(table.jobs[i], *own), answer);
   }
   for (const Displacement& displaced : result.displaced) {
     *answer.add_displaced() = DisplacedOf(table, displaced);

@@ -58,6 +58,7 @@ class TableMaker {
     std::vector<Pairing> none;
     RETURN_IF_ERROR(Tune(grown, none));
     for (std::size_t j = 0; j < jobs_.size(); ++j) SetReason(j);
+    for (TunedJob& job : table_.jobs) KeepSure(job.options);
     return std::move(table_);
   }
 
@@ -102,6 +103,15 @@ class TableMaker {
       table_.jobs[job].options.push_back(OptionOf(jobs_[job].job, candidate, std::move(tuned[i])));
     }
     return absl::OkStatus();
+  }
+
+  // Drops the nodes on which a job may run out of memory if it has others.
+  void KeepSure(std::vector<TunedOption>& options) const {
+    const bool has_sure = std::ranges::any_of(options, [&](const TunedOption& option) {
+      return option.tuned.is_sure && IsThere(table_.pools, option.candidate);
+    });
+    if (!has_sure) return;
+    std::erase_if(options, [](const TunedOption& option) { return !option.tuned.is_sure; });
   }
 
   void SetReason(std::size_t j) {

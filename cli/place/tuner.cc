@@ -14,11 +14,13 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
+#include "search_space/spec/workload.h"
 #include "server/convert/convert.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/fingerprint.h"
 #include "server/tuner/question/heterogeneous.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 
@@ -36,7 +38,7 @@ std::string KeyOf(const Problem& problem) {
   return key;
 }
 
-TunedNodes FoundIn(const StudyAnswer& answer, const Problem& problem) {
+TunedNodes FoundIn(const StudyAnswer& answer, const ResolvedStudy& study) {
   if (const auto* const infeasible = std::get_if<Infeasible>(&answer)) {
     if (!infeasible->nearest.has_value()) return {.reason = "no plan is allowed"};
     return {.reason = fmt::format("no plan fits: the nearest lacks {:.1f} GiB of {} a device",
@@ -45,12 +47,13 @@ TunedNodes FoundIn(const StudyAnswer& answer, const Problem& problem) {
   }
   const auto& result = std::get<StudyResult>(answer);
   const RankedPlan& plan = result.plans.front();
-  const double tokens =
-      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  const Workload& workload = study.problem.workload;
+  const double tokens = static_cast<double>(workload.global_batch_size) * workload.sequence_length;
   return {.plan = ToWire(plan),
           .tokens_per_second = tokens / plan.estimate.step_time.count(),
-          .is_mix = result.heterogeneous.has_value() &&
-                    result.heterogeneous->verdict == MixVerdict::kMix};
+          .is_mix =
+              result.heterogeneous.has_value() && result.heterogeneous->verdict == MixVerdict::kMix,
+          .is_sure = plan.estimate.fit_probability >= study.request.choice.min_fit_probability};
 }
 
 std::string MistakesOf(const absl::Status& status) {
@@ -71,7 +74,7 @@ absl::StatusOr<TunedNodes> PlacementTuner::AnswerOne(const ResolvedStudy& study)
   const auto answer = RunStudy(study, knowledge_, {.cancel = cancel_, .history = history_});
   if (cancel_.stop_requested()) return absl::CancelledError("stopped before all jobs were tuned");
   if (!answer.ok()) return answer.status();
-  return FoundIn(*answer, study.problem);
+  return FoundIn(*answer, study);
 }
 
 // The answer to a question depends on no other one, so the number of threads changes nothing.

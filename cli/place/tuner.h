@@ -21,7 +21,8 @@ namespace meshwright {
 struct TunedNodes {
   std::optional<v1::RankedPlan> plan = {};  // the plan to launch; absent: `reason` says why
   double tokens_per_second = 0;
-  bool is_mix = false;  // the plan mixes pools, because `tune` recommends it
+  bool is_mix = false;   // the plan mixes pools, because `tune` recommends it
+  bool is_sure = false;  // the plan fits with the least probability that `tune` asks for
   std::string reason = {};
 };
 

@@ -123,6 +123,24 @@ class ObjectiveTest(PlaceTest):
         self.assertEqual(answer["objective_value"], answer["jobs"][0]["throughput_ratio"])
 
 
+class MemoryTest(PlaceTest):
+    # In 3 GiB the job fits with a probability of about two thirds, on one node or two.
+    SHORT = cluster("short", {**pool(2), "memory_capacity_bytes": 3 << 30})
+
+    def test_sure_nodes_come_first(self):
+        (placed,) = self.answer([job("only")], [self.SHORT, cluster("roomy", pool(1))])["jobs"]
+        self.assertEqual([one["cluster"] for one in placed["nodes"]], ["roomy"])
+        self.assertGreaterEqual(placed["plan"]["estimate"]["fit_probability_ratio"], 0.95)
+
+    def test_warns_if_there_are_no_sure_ones(self):
+        answer = self.answer([job("only")], [self.SHORT])
+        (placed,) = answer["jobs"]
+        probability = placed["plan"]["estimate"]["fit_probability_ratio"]
+        self.assertLess(probability, 0.95)
+        self.assertEqual(answer["warnings"], [f'job "only": its plan fits with a probability of {100 * probability:.0f} %; '
+                                              "it is no surer on any nodes that it may have"])
+
+
 class MixTest(PlaceTest):
     # `tune` recommends to mix these pools for Llama-2-70B, which then takes both of them whole. A job of at most
     # 16 devices has one pool at most.
