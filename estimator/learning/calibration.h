@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/learning/normal.h"
@@ -22,12 +23,25 @@ struct FailedRun {
   auto operator<=>(const FailedRun&) const = default;
 };
 
+// The lessons of measured runs on one kind of chips alone, which hold for the stages of a mixed
+// plan that lie on them: everything that such a stage does by itself takes `time_ratio` times as
+// long as modelled, and needs `memory_ratio` times the memory.
+struct ChipLesson {
+  std::string chip = {};  // id
+  double time_ratio = 1;
+  double memory_ratio = 1;
+  std::optional<FailedRun> out_of_memory = {};  // as in Calibration
+};
+
 // The lessons of measured runs: factors on the model's step time and peak memory. Memory has one
 // factor for all plans, because more recomputation must never raise it (pruner/rules/recompute.cc).
 // Time has another factor for each plan, which depends only on its PlanPoint.
 struct Calibration {
   double time_ratio = 1;
   double memory_ratio = 1;
+  // One for each kind of chips of a cluster that has several; the other factors are then those of
+  // whole plans that mix them.
+  std::vector<ChipLesson> chips = {};
   FittedResiduals time = {};    // source of `time_ratio` and of the plans' factors
   FittedResiduals memory = {};  // source of `memory_ratio`
   // The logarithm of a plan's memory relative to the modelled one, if runs of the job that ran out
@@ -44,7 +58,10 @@ struct Calibration {
   std::vector<std::string> warnings = {};  // name the jobs whose runs were used, and their likeness
 };
 
-// Returns a lower bound of the time factors of all plans.
+// Returns the lesson of a chip, or null if there is none.
+const ChipLesson* LessonOf(const Calibration& calibration, std::string_view chip);
+
+// Returns a lower bound of the time factors of all plans, without those of their stages.
 double LeastTimeRatio(const Calibration& calibration);
 
 }  // namespace meshwright

@@ -29,7 +29,7 @@ AnalyticModel::AnalyticModel(const EstimatorProblem& problem, const Calibration&
     : problem_(problem),
       calibration_(calibration),
       memory_(problem, calibration),
-      time_(problem),
+      time_(problem, calibration),
       model_flops_per_token_(3 * ForwardFlopsPerToken(problem)),
       caches_(problem) {}
 
@@ -99,8 +99,9 @@ Estimate AnalyticModel::Full(const ParallelPlan& plan) {
   estimate.breakdown = time_.BreakdownOf(stages, time, caches_);
   for (Seconds& part : estimate.breakdown) part *= ratio;
   for (int device = 0; device < stages.stage_count(); ++device) {
+    const NodePool& pool = *stages.StageAt(device).devices->pool;
     estimate.stage_memory.push_back(
-        ScaledMemory(memory_.OfDevice(stages, device), calibration_.memory_ratio));
+        ScaledMemory(memory_.OfDevice(stages, device), memory_.RatioOf(pool)));
   }
   estimate.busiest_stage = memory.fullest;
   estimate.memory_breakdown =

@@ -23,6 +23,9 @@ struct StepTail {
 };
 
 inline Seconds Sum(const StepTail& tail) { return tail.communication + tail.optimizer; }
+inline StepTail Scaled(const StepTail& tail, double ratio) {
+  return {.communication = ratio * tail.communication, .optimizer = ratio * tail.optimizer};
+}
 
 // Returns whether states on the host make the optimizer's step slower, as they do on all but the
 // slowest memories.

@@ -20,15 +20,28 @@ Bytes Part(const StageMemory& memory, MemoryKind kind) {
 MemoryModel::MemoryModel(const EstimatorProblem& problem, const Calibration& calibration)
     : problem_(problem),
       state_bytes_(BytesPerParameter(problem.workload, problem.profile)),
-      ratio_(calibration.memory_ratio),
       gaps_per_moving_byte_(1 / problem.profile.allocator_efficiency - 1) {
   if (DeviceCount(problem.cluster) > 1) {
     communicators_ = problem.profile.communicator_buffers_in_node;
   }
-  if (calibration.out_of_memory.has_value()) {
-    failure_ = {.reserved = calibration.out_of_memory->reserved_memory,
-                .capacity = calibration.out_of_memory->memory_capacity};
+  const auto add_failure = [](const std::optional<FailedRun>& run, Lessons& lessons) {
+    if (!run.has_value()) return;
+    lessons.failures.push_back(
+        {.reserved = run->reserved_memory, .capacity = run->memory_capacity});
+  };
+  for (const NodePool& pool : problem.cluster.pools) {
+    Lessons& lessons = lessons_.emplace_back();
+    lessons.ratio = calibration.memory_ratio;
+    add_failure(calibration.out_of_memory, lessons);
+    const ChipLesson* of_chip = LessonOf(calibration, pool.chip.id);
+    if (of_chip == nullptr) continue;
+    lessons.ratio *= of_chip->memory_ratio;
+    add_failure(of_chip->out_of_memory, lessons);
   }
+}
+
+const MemoryModel::Lessons& MemoryModel::LessonsOf(const NodePool& pool) const {
+  return lessons_[static_cast<std::size_t>(&pool - problem_.cluster.pools.data())];
 }
 
 MemoryModel::InUse MemoryModel::ModelledUse(const StageMemory& memory) {
@@ -36,10 +49,11 @@ MemoryModel::InUse MemoryModel::ModelledUse(const StageMemory& memory) {
           .moving = Part(memory, MemoryKind::kActivations) + Part(memory, MemoryKind::kTransient)};
 }
 
-MemoryModel::InUse MemoryModel::ExpectedUse(const StageMemory& memory) const {
-  return {.peak = Scale(memory.peak, ratio_),
-          .moving = Scale(Part(memory, MemoryKind::kActivations), ratio_) +
-                    Scale(Part(memory, MemoryKind::kTransient), ratio_)};
+MemoryModel::InUse MemoryModel::ExpectedUse(const StageMemory& memory, const NodePool& pool) const {
+  const double ratio = RatioOf(pool);
+  return {.peak = Scale(memory.peak, ratio),
+          .moving = Scale(Part(memory, MemoryKind::kActivations), ratio) +
+                    Scale(Part(memory, MemoryKind::kTransient), ratio)};
 }
 
 // States are allocated once and fill their blocks; what comes and goes leaves gaps.
@@ -51,7 +65,7 @@ Bytes MemoryModel::ReservedBy(const InUse& use, const NodePool& pool) const {
 }
 
 Bytes MemoryModel::Reserved(const StageMemory& modelled, const NodePool& pool) const {
-  return ReservedBy(ExpectedUse(modelled), pool);
+  return ReservedBy(ExpectedUse(modelled, pool), pool);
 }
 
 double MemoryModel::FillingRatio(Bytes reserved, const NodePool& pool) const {
@@ -60,8 +74,10 @@ double MemoryModel::FillingRatio(Bytes reserved, const NodePool& pool) const {
 }
 
 bool MemoryModel::HasFailed(const StageMemory& modelled, const NodePool& pool) const {
-  return failure_.has_value() && pool.memory_capacity <= failure_->capacity &&
-         ReservedBy(ModelledUse(modelled), pool) >= failure_->reserved;
+  return std::ranges::any_of(LessonsOf(pool).failures, [&](const Failure& failure) {
+    return pool.memory_capacity <= failure.capacity &&
+           ReservedBy(ModelledUse(modelled), pool) >= failure.reserved;
+  });
 }
 
 StageMemory MemoryModel::OfStage(const StageRuns& stages, const Stage& stage, int index) const {
@@ -106,7 +122,7 @@ PlanMemory MemoryModel::Of(const StageRuns& stages) const {
     const int devices = run.stage.devices->directions == 2 ? run.count : 1;
     for (int device = run.first; device < run.first + devices; ++device) {
       const StageMemory modelled = OfDevice(stages, run.stage, device);
-      const InUse expected = ExpectedUse(modelled);
+      const InUse expected = ExpectedUse(modelled, pool);
       const Bytes reserved = ReservedBy(expected, pool);
       const Bytes capacity = pool.memory_capacity;
       plan.fits_device = plan.fits_device && reserved <= capacity;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/memory.h"
@@ -37,6 +38,9 @@ class MemoryModel {
   // Returns whether `stage` fits in the place of the stage `index` of a schedule of one direction.
   [[nodiscard]] bool Fits(const StageRuns& stages, const Stage& stage, int index) const;
 
+  // Returns the factor on the modelled memory of a device of `pool`, which is one of the problem's,
+  // here and below.
+  [[nodiscard]] double RatioOf(const NodePool& pool) const { return LessonsOf(pool).ratio; }
   // Returns what a device of `pool` is expected to show in use.
   [[nodiscard]] Bytes Reserved(const StageMemory& modelled, const NodePool& pool) const;
   // Returns whether a measured plan of this modelled size or less ran out of memory.
@@ -59,19 +63,24 @@ class MemoryModel {
     Bytes reserved = {};
     Bytes capacity = {};
   };
+  // The lessons of runs for the devices of a pool.
+  struct Lessons {
+    double ratio = 1;
+    std::vector<Failure> failures = {};
+  };
 
+  [[nodiscard]] const Lessons& LessonsOf(const NodePool& pool) const;
   [[nodiscard]] StageMemory OfStage(const StageRuns& stages, const Stage& stage, int index) const;
   [[nodiscard]] StageMemory OfDevice(const StageRuns& stages, const Stage& stage, int device) const;
   [[nodiscard]] static InUse ModelledUse(const StageMemory& memory);
-  [[nodiscard]] InUse ExpectedUse(const StageMemory& memory) const;
+  [[nodiscard]] InUse ExpectedUse(const StageMemory& memory, const NodePool& pool) const;
   [[nodiscard]] Bytes ReservedBy(const InUse& use, const NodePool& pool) const;
 
   EstimatorProblem problem_;
   StateBytes state_bytes_;
-  double ratio_;                 // learnt from runs
-  double gaps_per_moving_byte_;  // gaps that the allocator leaves
-  Bytes communicators_ = {};     // buffers on every device
-  std::optional<Failure> failure_ = {};
+  std::vector<Lessons> lessons_;  // for each pool
+  double gaps_per_moving_byte_;   // gaps that the allocator leaves
+  Bytes communicators_ = {};      // buffers on every device
 };
 
 }  // namespace meshwright

@@ -109,6 +109,24 @@ StagePasses<PassTime> PassesOf(const Stage& s, const UnitTimes& unit, const Stag
   return passes;
 }
 
+StageTime Scaled(const StageTime& time, double ratio) {
+  return {.wall = ratio * time.wall,
+          .work = {.forward = ratio * time.work.forward,
+                   .backward = ratio * time.work.backward,
+                   .weight_gradient = ratio * time.work.weight_gradient},
+          .forward_copies = ratio * time.forward_copies,
+          .backward_copies = ratio * time.backward_copies,
+          .forward_window = ratio * time.forward_window,
+          .backward_window = ratio * time.backward_window};
+}
+
+StagePasses<PassTime> Scaled(const StagePasses<PassTime>& passes, double ratio) {
+  StagePasses<PassTime> scaled;
+  AddScaled(scaled.forward, passes.forward, ratio);
+  AddScaled(scaled.backward, passes.backward, ratio);
+  return scaled;
+}
+
 StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<PassTime>& b) {
   StagePasses<PassTime> mean;
   for (const StagePasses<PassTime>* part : {&a, &b}) {

@@ -86,6 +86,9 @@ struct StageTime {
   Seconds backward_window = Seconds(0);
 };
 
+// Returns the time of a stage that takes `ratio` times as long for everything.
+StageTime Scaled(const StageTime& time, double ratio);
+
 // `unit` holds the times of a layer on the stage's devices, here and below.
 StageTime TimeOf(const Stage& stage, const UnitSums& unit, bool is_pipelined);
 
@@ -98,6 +101,8 @@ struct StagePasses {
 
 // `time` is that of the same stage.
 StagePasses<PassTime> PassesOf(const Stage& stage, const UnitTimes& unit, const StageTime& time);
+// Returns the passes of a stage that takes `ratio` times as long for everything.
+StagePasses<PassTime> Scaled(const StagePasses<PassTime>& passes, double ratio);
 // Returns the mean of two stages that share a device, each for half of the micro-batches.
 StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<PassTime>& b);
 

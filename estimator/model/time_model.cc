@@ -152,6 +152,16 @@ StagePasses<PassTime> PassesOf(const Stage& stage, bool is_pipelined, UnitCostCa
   return PassesOf(stage, unit.times, TimeOf(stage, unit.sums, is_pipelined));
 }
 
+std::vector<double> RatiosOf(const EstimatorProblem& problem, const Calibration& calibration) {
+  std::vector<double> ratios;
+  ratios.reserve(problem.cluster.pools.size());
+  for (const NodePool& pool : problem.cluster.pools) {
+    const ChipLesson* lesson = LessonOf(calibration, pool.chip.id);
+    ratios.push_back(lesson == nullptr ? 1 : lesson->time_ratio);
+  }
+  return ratios;
+}
+
 }  // namespace
 
 // The time of one micro-batch on each stage, and of what follows the pipeline.
@@ -187,8 +197,14 @@ void TimeModel::StageTimes::Add(const StageRun& run, const StageTime& time, cons
   }
 }
 
-TimeModel::TimeModel(const EstimatorProblem& problem)
-    : problem_(problem), state_bytes_(BytesPerParameter(problem.workload, problem.profile)) {}
+TimeModel::TimeModel(const EstimatorProblem& problem, const Calibration& calibration)
+    : problem_(problem),
+      state_bytes_(BytesPerParameter(problem.workload, problem.profile)),
+      ratios_(RatiosOf(problem, calibration)) {}
+
+double TimeModel::RatioOf(const StageDevices& devices) const {
+  return ratios_[static_cast<std::size_t>(devices.pool - problem_.cluster.pools.data())];
+}
 
 PipelineShape TimeModel::ShapeOf(const StageRuns& stages, Seconds message) const {
   const int p = stages.stage_count();
@@ -212,6 +228,7 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanT
   std::vector<TimedStage> timed;  // each stage, if a device has two
   const StageDevices* devices = times.slowest.stage->devices;
   const PricedUnit* unit = &caches.units.TimesOf(*devices);
+  double ratio = RatioOf(*devices);
   std::optional<TailModel> tails(std::in_place, *devices, state_bytes_, problem_);
   const Seconds tied = TiedGradientsTime(stages, state_bytes_.reduced_gradient, problem_);
   for (const StageRun& run : stages.runs()) {
@@ -219,11 +236,13 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanT
     if (stage.devices != devices) {
       devices = stage.devices;
       unit = &caches.units.TimesOf(*devices);
+      ratio = RatioOf(*devices);
       tails.emplace(*devices, state_bytes_, problem_);
     }
-    const StageTime time = TimeOf(stage, unit->sums, shape.stages > 1);
+    const StageTime modelled = TimeOf(stage, unit->sums, shape.stages > 1);
+    const StageTime time = Scaled(modelled, ratio);
     times.Add(run, time, plan);
-    StepTail tail = tails->Of(stage, time, shape);
+    StepTail tail = Scaled(tails->Of(stage, modelled, shape), ratio);
     if (stage.has_embedding || stage.has_head) tail.communication += tied;
     if (directions == 2) {
       timed.insert(timed.end(), static_cast<std::size_t>(run.count),
@@ -275,7 +294,8 @@ TimeBreakdown TimeModel::BreakdownOf(const StageRuns& stages, const PlanTime& ti
                                      ModelCaches& caches) const {
   const bool is_pipelined = stages.stage_count() > 1;
   const SlowestDevice& slowest = time.slowest;
-  StagePasses<PassTime> slow = PassesOf(*slowest.stage, is_pipelined, caches.units);
+  StagePasses<PassTime> slow = Scaled(PassesOf(*slowest.stage, is_pipelined, caches.units),
+                                      RatioOf(*slowest.stage->devices));
   if (slowest.other != nullptr) {
     slow = Mean(slow, PassesOf(*slowest.other, is_pipelined, caches.units));
   }
@@ -307,7 +327,8 @@ Seconds TimeModel::LeastPipeline(const StageRuns& stages, ModelCaches& caches) c
   absl::InlinedVector<StageWork, 4> works;
   for (const StageRun& run : stages.runs()) {
     const PricedUnit& unit = caches.units.TimesOf(*run.stage.devices);
-    works.push_back(TimeOf(run.stage, unit.sums, stages.stage_count() > 1).work);
+    const StageTime time = TimeOf(run.stage, unit.sums, stages.stage_count() > 1);
+    works.push_back(Scaled(time, RatioOf(*run.stage.devices)).work);
   }
   const std::vector<StageWork> each =
       RepeatForEachStage(stages.runs(), works, stages.stage_count());

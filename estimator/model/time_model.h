@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "estimator/learning/calibration.h"
 #include "estimator/model/data_parallel.h"
 #include "estimator/model/memory.h"
 #include "estimator/model/stage.h"
@@ -28,8 +29,8 @@ struct SlowestDevice {
   Seconds occupied = Seconds(0);  // `wall` and the messages that nothing runs beside
 };
 
-// The modelled time of a step and its parts, without what measured runs have taught. Points to the
-// stages that it was made from.
+// The modelled time of a step and its parts, without the factors that measured runs have taught of
+// whole plans. Points to the stages that it was made from.
 struct PlanTime {
   PipelineShape shape = {};
   std::vector<Hop> hops = {};  // messages, if they differ (PipelineMessages)
@@ -44,8 +45,9 @@ struct PlanTime {
 // The time of a plan's stages. The functions price layers that the caches do not hold yet.
 class TimeModel {
  public:
-  // The referents of `problem` outlive the model.
-  explicit TimeModel(const EstimatorProblem& problem);
+  // The referents of `problem` outlive the model. Of the calibration, only the lessons of chips
+  // count here.
+  TimeModel(const EstimatorProblem& problem, const Calibration& calibration);
 
   [[nodiscard]] PlanTime Of(const StageRuns& stages, PipelineModel model,
                             ModelCaches& caches) const;
@@ -58,6 +60,9 @@ class TimeModel {
                                                              ModelCaches& caches) const;
   // Returns a lower bound of the pipeline that leaves messages out.
   [[nodiscard]] Seconds LeastPipeline(const StageRuns& stages, ModelCaches& caches) const;
+  // Returns the factor on the time of stages on these devices that runs on their chip alone have
+  // taught; 1 if the problem has one pool.
+  [[nodiscard]] double RatioOf(const StageDevices& devices) const;
 
  private:
   struct StageTimes;
@@ -73,6 +78,7 @@ class TimeModel {
 
   EstimatorProblem problem_;
   StateBytes state_bytes_;
+  std::vector<double> ratios_;  // RatioOf, for each pool
 };
 
 }  // namespace meshwright

@@ -31,8 +31,9 @@ inline std::vector<HistoryRow> ResolvedRows(std::vector<HistoryRow> rows) {
   QuestionResolver questions(Known());
   for (HistoryRow& row : rows) {
     if (row.resolved.problem != nullptr) continue;
-    row.resolved.problem = questions.Resolve(row.question).value();
-    row.resolved.plan = ResolvePlan(row.plan, *row.resolved.problem, "plan").value().plan;
+    const std::shared_ptr<const Problem> problem = questions.Resolve(row.question).value();
+    row.resolved.plan = ResolvePlan(row.plan, *problem, "plan").value().plan;
+    row.resolved.problem = ProblemOfPlan(problem, row.resolved.plan);
   }
   return rows;
 }

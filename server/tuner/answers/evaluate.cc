@@ -11,7 +11,10 @@ namespace meshwright {
 
 absl::StatusOr<CalibratedEstimate> EvaluatePlan(const ResolvedCase& asked, Calibrator& calibrator) {
   const Problem& problem = *asked.problem;
-  const absl::StatusOr<LearntCalibration>& learnt = calibrator.For(asked.question, *asked.stated);
+  // A plan for one pool of several is compared with the runs on that pool's chips.
+  const bool is_for_one_pool = !asked.plan.plan.pools.empty();
+  const absl::StatusOr<LearntCalibration>& learnt =
+      calibrator.For(asked.question, is_for_one_pool ? problem : *asked.stated);
   RETURN_IF_ERROR(learnt.status());
   const Calibration& calibration = learnt->calibration;
   AnalyticModel model(ToEstimatorProblem(problem), calibration);

@@ -27,8 +27,10 @@
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/checker.h"
+#include "server/tuner/question/fingerprint.h"
 #include "server/tuner/question/heterogeneous.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/run_cost.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/mixed/mixed_search.h"
@@ -43,6 +45,7 @@ namespace {
 // A pool by itself.
 struct PoolAlone {
   std::string name = {};
+  Calibration calibration = {};
   absl::StatusOr<StudyAnswer> answer = absl::UnknownError("");
 
   [[nodiscard]] StudyResult* Result() {
@@ -74,8 +77,13 @@ std::vector<PoolAlone> AnswerPools(const PreparedQuestion& question, HostUse hos
     alone.problem = OnlyPool(question.problem, pool.name);
     if (hosts == HostUse::kAsAsked) alone.problem.closed_offload_percents.clear();
     alone.baseline.reset();  // it may be a plan for other pools
+    for (ResolvedRun& run : alone.runs) {
+      run.is_same_job = IsSameJob(*run.problem, alone.problem);
+    }
+    alone.learnt = LearnCalibration(alone.request, alone.problem, alone.runs);
     PoolAlone& added = pools.emplace_back();
     added.name = pool.name;
+    added.calibration = alone.learnt.calibration;
     added.answer = answer_alone(alone);
     StudyResult* const result = added.Result();
     if (result == nullptr) continue;
@@ -143,6 +151,16 @@ class Summary {
   bool has_bound_ = true;
 };
 
+// Returns a lower bound of the step of any plan, whatever pools it uses.
+Seconds FloorOf(const std::vector<PoolAlone>& pools, const Problem& problem,
+                const Calibration& calibration) {
+  Seconds floor = FloorOfStep(problem, calibration);
+  for (const PoolAlone& pool : pools) {
+    floor = std::min(floor, FloorOfStep(OnlyPool(problem, pool.name), pool.calibration));
+  }
+  return floor;
+}
+
 Contender ContenderOf(const ParallelPlan& plan, AnalyticModel& model) {
   Contender contender = {.pools = PoolsOf(plan), .plan = plan, .estimate = model.Full(plan)};
   contender.uncertainty = model.UncertaintyOf(plan, contender.estimate);
@@ -157,7 +175,7 @@ MixContest ContestOf(std::vector<PoolAlone>& pools, const MixedFound& found,
     const StudyResult* const result = pool.Result();
     if (result == nullptr) continue;
     const Problem alone = OnlyPool(problem, pool.name);
-    AnalyticModel own(ToEstimatorProblem(alone), question.learnt.calibration);
+    AnalyticModel own(ToEstimatorProblem(alone), pool.calibration);
     contest.alone.push_back(ContenderOf(result->model_optimum->plan, own));
   }
   for (const SetFound& set : found.sets) {
@@ -386,11 +404,15 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   RETURN_IF_ERROR(CheckMixes(result, problem));
   if (baseline.has_value()) {
     const Problem own = *ProblemOfPlan(std::make_shared<const Problem>(problem), baseline->plan);
-    AnalyticModel own_model(ToEstimatorProblem(own), learnt.calibration);
+    const std::vector<std::string>& names = baseline->plan.pools;
+    const auto own_pool = std::ranges::find_if(
+        pools, [&](const PoolAlone& pool) { return names == std::vector{pool.name}; });
+    AnalyticModel own_model(ToEstimatorProblem(own),
+                            names.empty() ? learnt.calibration : own_pool->calibration);
     result.baseline = RankPlan(baseline->plan, own, own_model);
   }
   result.search = summary.Take(result.model_optimum->estimate.step_time,
-                               FloorOfStep(problem, learnt.calibration));
+                               FloorOf(pools, problem, learnt.calibration));
   if (mixes) {
     result.recommendation = {.advice = Advice::kLaunch, .reason = ReasonToMix(compared)};
   }

@@ -143,10 +143,12 @@ int JobIndex(const Problem& job, Evidence& evidence) {
 
 // Notes what a run of the question's own job that reports no memory proves of it: that it was too
 // much or not.
-void BoundMemory(const ResolvedRun& row, Bytes reserved, Evidence& evidence) {
+void BoundMemory(const ResolvedRun& row, const ModelledJob& modelled, Evidence& evidence) {
   const Problem& own = *row.problem;
   const MemoryModel memory(ToEstimatorProblem(own), {});
-  const double ratio = memory.FillingRatio(reserved, own.cluster.pools.front());
+  const NodePool& pool = own.cluster.pools[modelled.fullest_pool];
+  const Bytes reserved = modelled.reserved_memory;
+  const double ratio = memory.FillingRatio(reserved, pool);
   if (!(ratio > 0)) return;  // the runtime's own memory fills the device
   const double bound = std::log(ratio);
   if (row.outcome == Outcome::kOk) {
@@ -156,18 +158,19 @@ void BoundMemory(const ResolvedRun& row, Bytes reserved, Evidence& evidence) {
   }
 }
 
+// `known` holds lessons of the chips of a mix.
 void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
-             Evidence& evidence) {
+             const Calibration& known, Evidence& evidence) {
   if (!IsComparable(*row.stated, problem)) return;
   CountFacts(row, problem, evidence);
   const Problem& own = *row.problem;
   const ParallelPlan& plan = row.plan;
-  const std::shared_ptr<const ModelledJob> known =
-      row.modelled != nullptr ? row.modelled
-                              : std::make_shared<const ModelledJob>(ModelJob(own, plan));
-  const ModelledJob& modelled = *known;
+  const bool is_modelled = row.modelled != nullptr && known.chips.empty();
+  const std::shared_ptr<const ModelledJob> shared =
+      is_modelled ? row.modelled : std::make_shared<const ModelledJob>(ModelJob(own, plan, known));
+  const ModelledJob& modelled = *shared;
   const int job = JobIndex(own, evidence);
-  const Bytes capacity = own.cluster.pools.front().memory_capacity;
+  const Bytes capacity = own.cluster.pools[modelled.fullest_pool].memory_capacity;
   RunResidual run = {.point = modelled.point,
                      .job = job,
                      .version = IndexOf(own.workload.framework_version, evidence.versions),
@@ -175,7 +178,7 @@ void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
   PastRun& past = evidence.runs.emplace_back(PastRunOf(row, modelled, index));
   past.similarity = SimilarityToQuestion(run, kTimePrior);
   if (job == 0 && !row.peak_memory.has_value()) {
-    BoundMemory(row, modelled.reserved_memory, evidence);
+    BoundMemory(row, modelled, evidence);
   }
   if (row.outcome != Outcome::kOk) {
     evidence.failed.push_back({.plan = plan,
@@ -349,12 +352,35 @@ struct Gathered {
   std::vector<PastRun> runs = {};
 };
 
+Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem);
+
+// Learns of each kind of chips of a cluster that has several, by the runs on such chips alone.
+Calibration LearnChips(const std::vector<ResolvedRun>& history, const Problem& problem) {
+  Calibration known;
+  if (problem.cluster.pools.size() == 1) return known;
+  for (const NodePool& pool : problem.cluster.pools) {
+    if (LessonOf(known, pool.chip.id) != nullptr) continue;
+    const auto [alone, runs] = Gather(history, OnlyPool(problem, pool.name));
+    if (runs.empty()) continue;
+    known.chips.push_back({.chip = pool.chip.id,
+                           .time_ratio = alone.time_ratio,
+                           .memory_ratio = alone.memory_ratio,
+                           .out_of_memory = alone.out_of_memory});
+    known.warnings.push_back(
+        fmt::format("stages on {} are expected to take {:.3f} times as long as modelled and {:.3f} "
+                    "times the memory, by {} runs on such chips alone",
+                    pool.chip.id, alone.time_ratio, alone.memory_ratio, runs.size()));
+  }
+  return known;
+}
+
 Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem) {
+  Calibration calibration = LearnChips(history, problem);
   Evidence evidence = {.jobs = {&problem},
                        .versions = {problem.workload.framework_version},
                        .nodes = {NodesOf(problem)}};
   for (std::size_t i = 0; i < history.size(); ++i) {
-    Collect(history[i], i, problem, evidence);
+    Collect(history[i], i, problem, calibration, evidence);
   }
   const std::vector<int> versions = Ranks(evidence.versions);
   const std::vector<int> nodes = Ranks(evidence.nodes);
@@ -364,7 +390,6 @@ Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem)
       run.nodes = nodes[static_cast<std::size_t>(run.nodes)];
     }
   }
-  Calibration calibration;
   if (evidence.by_own_facts_count > 0) {
     calibration.warnings.push_back(
         fmt::format("{} runs of the history are of plans that this question's framework facts do "

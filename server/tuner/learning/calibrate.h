@@ -15,10 +15,11 @@ namespace meshwright {
 // and memory (docs/cost_model/learning.md): for memory one factor, for time a factor of
 // the job and one of each plan, drawn towards 1 while runs are few. Runs of another model, workload
 // or cluster count as less alike, and as nothing if the job's own runs contradict them; the
-// warnings say so. The smallest run that ran out of memory marks the modelled size at which such
-// chips fail, unless a run that is modelled larger succeeded; plans of the own job that failed and
-// never ran are kept by themselves. Runs of other chips or frameworks are left out. The order of
-// the runs does not matter.
+// warnings say so. Of a cluster with several kinds of chips, runs on one kind alone teach of the
+// stages on it, and runs that mix the same kinds teach of whole mixes. The smallest run that ran
+// out of memory marks the modelled size at which such chips fail, unless a run that is modelled
+// larger succeeded; plans of the own job that failed and never ran are kept by themselves. Runs of
+// other chips or frameworks are left out. The order of the runs does not matter.
 Calibration Calibrate(const std::vector<ResolvedRun>& runs, const Problem& problem);
 
 // Does the same for a request, and reports the runs that the calibration rests on.

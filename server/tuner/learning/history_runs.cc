@@ -7,9 +7,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
+#include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/fingerprint.h"
 #include "server/tuner/question/knowledge.h"
@@ -17,6 +21,16 @@
 
 namespace meshwright {
 namespace {
+
+// Returns the ids of the kinds of chips.
+absl::InlinedVector<std::string_view, 2> ChipsOf(const Problem& problem) {
+  absl::InlinedVector<std::string_view, 2> chips;
+  for (const NodePool& pool : problem.cluster.pools) chips.push_back(pool.chip.id);
+  std::ranges::sort(chips);
+  const auto repeated = std::ranges::unique(chips);
+  chips.erase(repeated.begin(), repeated.end());
+  return chips;
+}
 
 // Makes the runs of one answered question.
 class RunResolver {
@@ -71,8 +85,7 @@ std::string RunKey(const HistoryRow& row) {
 }  // namespace
 
 bool IsComparable(const Problem& row, const Problem& problem) {
-  return row.profile.name == problem.profile.name &&
-         row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
+  return row.profile.name == problem.profile.name && ChipsOf(row) == ChipsOf(problem);
 }
 
 std::vector<ResolvedRun> ResolveRuns(const std::vector<HistoryRow>& own, const SharedRows& stored,

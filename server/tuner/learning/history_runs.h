@@ -9,8 +9,8 @@
 
 namespace meshwright {
 
-// Returns true if runs of the job `row` can teach anything about `problem`: the chip and the
-// framework are the same.
+// Returns true if runs of the job `row` can teach anything about `problem`: the framework and the
+// kinds of chips, one or several, are the same.
 bool IsComparable(const Problem& row, const Problem& problem);
 
 // Makes a run of each row, for the question that resolves to `problem`: first the request's rows,

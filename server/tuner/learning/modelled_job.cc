@@ -2,6 +2,7 @@
 
 #include "estimator/learning/run_residuals.h"
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/stage_runs.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "server/tuner/question/fingerprint.h"
@@ -20,12 +21,15 @@ std::string NodesOf(const Problem& problem) {
   return HardwareFingerprint(nodes);
 }
 
-ModelledJob ModelJob(const Problem& problem, const ParallelPlan& plan) {
-  AnalyticModel model(ToEstimatorProblem(problem));
+ModelledJob ModelJob(const Problem& problem, const ParallelPlan& plan, const Calibration& known) {
+  AnalyticModel model(ToEstimatorProblem(problem), known);
   const Estimate estimate = model.Full(plan);
+  const StageRuns stages = model.StagesOf(plan);
+  const NodePool* fullest = stages.StageAt(estimate.busiest_stage).devices->pool;
   return {.step_time = estimate.step_time,
           .peak_memory = estimate.peak_memory,
           .reserved_memory = estimate.reserved_memory,
+          .fullest_pool = static_cast<std::size_t>(fullest - problem.cluster.pools.data()),
           .point = PointOf(plan, ToEstimatorProblem(problem)),
           .nodes = NodesOf(problem),
           .plan_key = MakePlanKey(plan).text};

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "estimator/learning/calibration.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_run.h"
@@ -12,8 +13,9 @@ namespace meshwright {
 // whatever their number. Limits on a chip's memory or power do not count.
 std::string NodesOf(const Problem& problem);
 
-// Returns what learning has to know of a plan that ran. It takes a tenth of a millisecond, so
-// whoever keeps a run for many answers keeps this too.
-ModelledJob ModelJob(const Problem& problem, const ParallelPlan& plan);
+// Returns what learning has to know of a plan that ran, modelled under `known`. It takes a tenth of
+// a millisecond, so whoever keeps a run for many answers keeps this too.
+ModelledJob ModelJob(const Problem& problem, const ParallelPlan& plan,
+                     const Calibration& known = {});
 
 }  // namespace meshwright

@@ -2,15 +2,55 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <string>
 
 #include "search_space/base/status.h"
+#include "search_space/spec/cluster.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/history_runs.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
+
+namespace {
+
+// Adds to `all` what it does not have yet.
+void Add(StoreHistory more, StoreHistory& all) {
+  for (std::shared_ptr<const HistoryRow>& row : more.rows) {
+    const bool is_known = std::ranges::any_of(all.rows, [&row](const auto& other) {
+      return other->measurement_id == row->measurement_id;
+    });
+    if (!is_known) all.rows.push_back(std::move(row));
+  }
+  for (std::string& warning : more.warnings) {
+    if (std::ranges::find(all.warnings, warning) == all.warnings.end()) {
+      all.warnings.push_back(std::move(warning));
+    }
+  }
+}
+
+// Reads the history of a problem, and that of each pool alone if it has several.
+absl::StatusOr<StoreHistory> Read(const HistorySource& source, const Problem& problem) {
+  ASSIGN_OR_RETURN(StoreHistory all, source.read(problem));
+  if (problem.cluster.pools.size() == 1) return all;
+  for (const NodePool& pool : problem.cluster.pools) {
+    ASSIGN_OR_RETURN(StoreHistory alone, source.read(OnlyPool(problem, pool.name)));
+    Add(std::move(alone), all);
+  }
+  return all;
+}
+
+std::vector<std::string> NamesOf(const std::vector<NodePool>& pools) {
+  std::vector<std::string> names;
+  for (const NodePool& pool : pools) names.push_back(pool.name);
+  return names;
+}
+
+}  // namespace
 
 absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& knowledge,
                                          const HistorySource& source) {
@@ -19,7 +59,7 @@ absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& k
   request.history_sequence = source.sequence;
   StoreHistory stored;
   if (source.read) {
-    ASSIGN_OR_RETURN(stored, source.read(problem));
+    ASSIGN_OR_RETURN(stored, Read(source, problem));
     std::ranges::move(stored.warnings, std::back_inserter(request.warnings));
   }
   std::vector<ResolvedRun> runs = ResolveRuns(request.history, stored.rows, problem, knowledge);
@@ -33,7 +73,7 @@ absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& k
 
 const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& question,
                                                          const Problem& problem) {
-  if (question_ != question) {
+  if (question_ != question || pools_ != NamesOf(problem.cluster.pools)) {
     absl::StatusOr<PreparedQuestion> prepared =
         Prepare({.request = {.question = question, .history = history_}, .problem = problem},
                 knowledge_, source_);
@@ -43,6 +83,7 @@ const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& questio
       learnt_ = prepared.status();
     }
     question_ = question;
+    pools_ = NamesOf(problem.cluster.pools);
   }
   return learnt_;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,8 @@ class Calibrator {
       : history_(history), knowledge_(knowledge), source_(std::move(source)) {}
   Calibrator(std::vector<HistoryRow>&&, const Knowledge&, HistorySource = {}) = delete;
 
-  // Returns what the history teaches about the question, which resolves to `problem`.
+  // Returns what the history teaches about the question, which resolves to `problem`, or to a
+  // problem of more pools of which this is one.
   const absl::StatusOr<LearntCalibration>& For(const Question& question, const Problem& problem);
 
  private:
@@ -37,6 +39,7 @@ class Calibrator {
   const Knowledge& knowledge_;
   const HistorySource source_;
   std::optional<Question> question_ = {};
+  std::vector<std::string> pools_ = {};  // of the problem
   absl::StatusOr<LearntCalibration> learnt_ = LearntCalibration();
 };
 

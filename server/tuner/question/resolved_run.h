@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,11 +14,12 @@
 namespace meshwright {
 
 // The figures of a job that learning needs beside the measured ones: those of the model without
-// history, and texts by which nodes and plans are told apart.
+// history of such jobs, and texts by which nodes and plans are told apart.
 struct ModelledJob {
   Seconds step_time = Seconds(0);
   Bytes peak_memory = {};
   Bytes reserved_memory = {};
+  std::size_t fullest_pool = 0;  // index of the pool whose devices have least memory left
   PlanPoint point = {};
   std::string nodes = {};  // equal for clusters of the same nodes, however many
   std::string plan_key = {};

@@ -157,7 +157,9 @@ Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
   double rate = 0;
   for (const NodePool& pool : problem.cluster.pools) {
     const MatmulTimes products(pool.chip, RatesOf(pool, problem.workload));
-    rate += DeviceCount(pool) / products.Least({1}).count();
+    const ChipLesson* lesson = LessonOf(calibration, pool.chip.id);
+    const double ratio = lesson == nullptr ? 1 : lesson->time_ratio;
+    rate += DeviceCount(pool) / (ratio * products.Least({1}).count());
   }
   const double tokens =
       static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;

@@ -58,18 +58,18 @@ StudyResult ResultOf(const StudyRequest& request) {
   return std::get<StudyResult>(RunStudy(study, Known(), {}).value());
 }
 
-// Evaluates a plan of an answer on the same cluster.
+// Evaluates a plan of an answer on the same cluster, with the same history.
 Estimate Evaluated(const StudyRequest& request, const ParallelPlan& plan) {
   QuestionResolver resolver(Known());
   const ResolvedCase asked =
       ResolveCase({.question = request.question, .plan = StatedPlan(plan)}, resolver).value();
   EXPECT_EQ(asked.plan.plan, plan);
-  const std::vector<HistoryRow> none;
-  Calibrator calibrator(none, Known());
+  Calibrator calibrator(request.history, Known());
   return EvaluatePlan(asked, calibrator)->estimate;
 }
 
 constexpr char kA100[] = "nvidia-a100-sxm4-80gb";
+constexpr char kA800[] = "nvidia-a800-sxm4-80gb";
 constexpr char kV100[] = "nvidia-v100-sxm2-32gb";
 
 TEST(MixedStudyTest, MixesTwoEqualPoolsWithAFastBoundary) {
@@ -199,6 +199,87 @@ TEST(MixedStudyTest, AMixIsNoSlowerThanTheSamePlansInOnePool) {
     EXPECT_LE(tokens / set.tokens_per_second,
               whole.model_optimum->estimate.step_time.count() * (1 + 1e-9));
   }
+}
+
+// Returns eight runs of the job on the pool alone that took `ratio` times the modelled time and the
+// modelled memory.
+std::vector<HistoryRow> RunsAlone(const StudyRequest& request, const std::string& pool,
+                                  double ratio) {
+  StudyRequest modelled = request;
+  modelled.history.clear();
+  const ParallelPlan plan = {.data_parallel = 16, .zero_stage = 1, .pools = {pool}};
+  const Problem problem = ResolveStudy(modelled, Known()).value().problem;
+  const ResolvedPlan resolved = ResolvePlan(StatedPlan(plan), problem, "plan").value();
+  const Estimate estimate = Evaluated(modelled, resolved.plan);
+  const HistoryRow row = {.question = request.question,
+                          .plan = StatedPlan(resolved.plan),
+                          .outcome = Outcome::kOk,
+                          .step_time = ratio * estimate.step_time,
+                          .peak_memory = estimate.peak_memory};
+  return ResolvedRows(std::vector<HistoryRow>(8, row));
+}
+
+// Returns the layers of the pool's stages.
+int LayersOf(const ParallelPlan& plan, const std::string& pool) {
+  int layers = 0;
+  for (const StagePlan& stage : plan.stages) {
+    if (stage.pool == pool) layers += stage.layer_count;
+  }
+  return layers;
+}
+
+// Runs on the chips of one pool alone move that pool and the stages on it, and nothing else,
+// whichever pool is stated first.
+TEST(MixedStudyTest, LearnsOfEachChipByItsOwnRuns) {
+  StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA800, 4), 100e9);
+  const StudyResult before = ResultOf(request);
+  for (const std::string pool : {"a", "b"}) {
+    const std::string other = pool == "a" ? "b" : "a";
+    request.history = RunsAlone(request, pool, 1.5);
+    const StudyResult after = ResultOf(request);
+    const auto& was = before.heterogeneous->tokens_per_second_by_pool;
+    const auto& now = after.heterogeneous->tokens_per_second_by_pool;
+    EXPECT_EQ(now.at(other), was.at(other));
+    EXPECT_LT(now.at(pool), was.at(pool) / 1.2);
+    // The pool alone is as fast as in a question that knows of no other.
+    StudyRequest alone = request;
+    std::erase_if(alone.question.cluster.pools,
+                  [&](const NodePoolRequest& each) { return each.name != pool; });
+    const RankedPlan own = *ResultOf(alone).model_optimum;
+    EXPECT_DOUBLE_EQ(now.at(pool), 64 * 2048 / own.estimate.step_time.count());
+    ASSERT_THAT(after.model_optimum->plan.stages, SizeIs(Gt(1U)));
+    // The mix gives the pool no more layers than before, and its stages take longer.
+    const RankedPlan& mix = *before.model_optimum;
+    EXPECT_LE(LayersOf(after.model_optimum->plan, pool), LayersOf(mix.plan, pool));
+    const double ratio = Evaluated(request, mix.plan).step_time / mix.estimate.step_time;
+    EXPECT_GT(ratio, 1);
+    EXPECT_LT(ratio, was.at(pool) / now.at(pool) * 1.05);
+    // A plan for both pools and a plan for one are repeated to the last bit.
+    EXPECT_EQ(Evaluated(request, after.model_optimum->plan).step_time,
+              after.model_optimum->estimate.step_time);
+    const RankedPlan& last = after.plans.back();
+    EXPECT_EQ(Evaluated(request, last.plan).step_time, last.estimate.step_time);
+    EXPECT_THAT(after.warnings, testing::Contains(HasSubstr("by 8 runs on such chips alone")));
+  }
+}
+
+// A run that mixes chips teaches nothing of one of them alone.
+TEST(MixedStudyTest, LearnsOfMixesByMixedRuns) {
+  StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA800, 4), 100e9);
+  const StudyResult before = ResultOf(request);
+  const RankedPlan& mix = before.plans.front();
+  ASSERT_THAT(mix.plan.stages, SizeIs(Gt(1U)));
+  const HistoryRow row = {.question = request.question,
+                          .plan = StatedPlan(mix.plan),
+                          .outcome = Outcome::kOk,
+                          .step_time = 1.3 * mix.estimate.step_time};
+  request.history = ResolvedRows(std::vector<HistoryRow>(8, row));
+  const StudyResult after = ResultOf(request);
+  EXPECT_EQ(after.heterogeneous->tokens_per_second_by_pool,
+            before.heterogeneous->tokens_per_second_by_pool);
+  const double ratio = Evaluated(request, mix.plan).step_time / mix.estimate.step_time;
+  EXPECT_GT(ratio, 1.2);
+  EXPECT_LT(ratio, 1.3);
 }
 
 TEST(MixedStudyTest, ExplainsThatNothingFits) {

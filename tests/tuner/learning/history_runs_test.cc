@@ -9,6 +9,7 @@
 
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
@@ -59,6 +60,34 @@ TEST(HistoryRunsTest, TheStoresRowsComeBehindTheRequests) {
   EXPECT_EQ(joined.runs[1].measurement_id, "m-1");
   EXPECT_EQ(joined.request.history_sequence, kSequence);
   EXPECT_EQ(joined.request.warnings, std::vector<std::string>{"of the store"});
+}
+
+// A store has the runs of each kind of chips apart: those of mixes are with the first pool's.
+TEST(HistoryRunsTest, TheStoreIsReadForEachPool) {
+  Question question = TinyQuestion();
+  question.cluster.pools.push_back(question.cluster.pools.front());
+  question.cluster.pools.front().name = "a";
+  question.cluster.pools.back().name = "b";
+  question.cluster.pools.back().chip = "nvidia-h100-sxm5-80gb";
+  question.cluster.inter_pool.bandwidth_per_node = BytesPerSecond{25e9};
+  std::vector<std::string> asked;
+  const auto read = [&asked](const Problem& problem) -> absl::StatusOr<StoreHistory> {
+    std::string chips;
+    for (const NodePool& pool : problem.cluster.pools) chips += pool.chip.id + " ";
+    asked.push_back(chips);
+    HistoryRow own = Stored();
+    own.measurement_id = problem.cluster.pools.front().chip.id;
+    return StoreHistory{.rows = Shared(ResolvedRows({own})), .warnings = {"of the store"}};
+  };
+  const PreparedQuestion prepared =
+      Prepared({.question = question}, {.sequence = kSequence, .read = read});
+  const std::string a = prepared.problem.cluster.pools.front().chip.id;
+  const std::string b = prepared.problem.cluster.pools.back().chip.id;
+  EXPECT_EQ(asked, (std::vector{a + " " + b + " ", a + " ", b + " "}));
+  ASSERT_EQ(prepared.runs.size(), 2u);
+  EXPECT_EQ(prepared.runs[0].measurement_id, a);
+  EXPECT_EQ(prepared.runs[1].measurement_id, b);
+  EXPECT_EQ(prepared.request.warnings, std::vector<std::string>{"of the store"});
 }
 
 TEST(HistoryRunsTest, WithoutAStoreNothingJoins) {

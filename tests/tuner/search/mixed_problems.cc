@@ -27,10 +27,10 @@ Value OneOf(std::mt19937_64& random, const std::vector<Value>& values) {
 // Lists plans depth first.
 class Lister {
  public:
-  Lister(const Problem& problem, std::int64_t limit)
+  Lister(const Problem& problem, const Calibration& calibration, std::int64_t limit)
       : problem_(problem),
         estimator_problem_(ToEstimatorProblem(problem)),
-        model_(estimator_problem_),
+        model_(estimator_problem_, calibration),
         limit_(limit) {}
 
   std::optional<ListedMixes> List() {
@@ -217,8 +217,9 @@ Problem RandomMixedProblem(std::mt19937_64& random) {
   return problem;
 }
 
-std::optional<ListedMixes> ListMixes(const Problem& problem, std::int64_t limit) {
-  return Lister(problem, limit).List();
+std::optional<ListedMixes> ListMixes(const Problem& problem, std::int64_t limit,
+                                     const Calibration& calibration) {
+  return Lister(problem, calibration, limit).List();
 }
 
 }  // namespace meshwright

@@ -26,6 +26,7 @@ struct ListedMixes {
 
 // Lists every mixed plan of the space that docs/mixed-clusters.md describes, one by one, and lets
 // the estimator price each; returns nullopt if there are more than `limit`.
-std::optional<ListedMixes> ListMixes(const Problem& problem, std::int64_t limit);
+std::optional<ListedMixes> ListMixes(const Problem& problem, std::int64_t limit,
+                                     const Calibration& calibration = {});
 
 }  // namespace meshwright

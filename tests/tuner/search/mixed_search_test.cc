@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <random>
 
+#include "estimator/learning/calibration.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
 #include "tests/tuner/search/mixed_problems.h"
 
@@ -19,18 +25,21 @@ int ProblemCount() {
   return count == nullptr ? 25 : std::atoi(count);
 }
 
-TEST(MixedSearchTest, FindsTheFastestOfAllPlans) {
+// Compares the search with a plain list of all plans in `count` problems, under what `lessons` says
+// of each.
+void ExpectTheFastest(int count, const std::function<Calibration(const Problem&)>& lessons) {
   constexpr std::int64_t kMaxListed = 10'000;
   std::mt19937_64 random(28);
   int with_plan = 0;
   int tried = 0;
-  while (tried < ProblemCount()) {
+  while (tried < count) {
     const Problem problem = RandomMixedProblem(random);
-    const std::optional<ListedMixes> listed = ListMixes(problem, kMaxListed);
+    const Calibration calibration = lessons(problem);
+    const std::optional<ListedMixes> listed = ListMixes(problem, kMaxListed, calibration);
     if (!listed.has_value()) continue;
     ++tried;
     SCOPED_TRACE(tried);
-    const MixedFound found = SearchMixed(problem, {}, {});
+    const MixedFound found = SearchMixed(problem, calibration, {});
     const SetFound* const fastest = FastestOf(found.sets);
     ASSERT_EQ(fastest != nullptr, listed->least.has_value());
     for (const SetFound& set : found.sets) EXPECT_TRUE(set.IsProven());
@@ -40,7 +49,27 @@ TEST(MixedSearchTest, FindsTheFastestOfAllPlans) {
     EXPECT_NEAR(share, 1, 1e-9) << MakePlanKey(listed->fastest).text << "\n"
                                 << MakePlanKey(fastest->best->plan).text;
   }
-  EXPECT_GT(with_plan, ProblemCount() / 3);
+  EXPECT_GT(with_plan, count / 3);
+}
+
+TEST(MixedSearchTest, FindsTheFastestOfAllPlans) {
+  ExpectTheFastest(ProblemCount(), [](const Problem&) { return Calibration(); });
+}
+
+// The chips of the first pool are slower than modelled and need more memory; the others are faster
+// and need less.
+TEST(MixedSearchTest, FindsTheFastestByWhatRunsTaughtOfEachChip) {
+  ExpectTheFastest((ProblemCount() + 1) / 2, [](const Problem& problem) {
+    Calibration calibration;
+    for (const NodePool& pool : problem.cluster.pools) {
+      if (LessonOf(calibration, pool.chip.id) != nullptr) continue;
+      const bool is_first = calibration.chips.empty();
+      calibration.chips.push_back({.chip = pool.chip.id,
+                                   .time_ratio = is_first ? 1.7 : 0.8,
+                                   .memory_ratio = is_first ? 1.15 : 0.9});
+    }
+    return calibration;
+  });
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

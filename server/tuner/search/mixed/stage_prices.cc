@@ -45,6 +45,7 @@ StagePrices::StagePrices(const SharedDegrees& shared, const PoolDegrees& degrees
   devices_.unit = &units.CostsOf(devices_.sharding, *devices_.pool, own_.recompute);
   devices_.states = StateShardingOf(plan, devices_);
   sums_ = &units.TimesOf(devices_).sums;
+  time_ratio_ = model.time().RatioOf(devices_);
   tails_ = std::make_unique<TailModel>(devices_, model.memory().state_bytes(), model.problem());
   least_layer_ = FindLeastLayer();
   most_forward_ = FindMostForward();
@@ -58,7 +59,7 @@ Seconds StagePrices::FindLeastLayer() const {
   for (const LayerPasses<PassSums>& kind : kinds) {
     least = std::min(least, WallOf(kind, recompute_, !has_kinds_));
   }
-  return least;
+  return time_ratio_ * least;
 }
 
 // A stage has at least one layer, beside which the embedding may be. The share of a sum is never
@@ -104,13 +105,14 @@ bool StagePrices::Fits(const Stage& stage, int in_flight) const {
 }
 
 StagePrice StagePrices::PriceOf(const Stage& stage, int recomputed) const {
-  const StageTime time = TimeOf(stage, *sums_, true);
+  const StageTime modelled = TimeOf(stage, *sums_, true);
+  const StageTime time = Scaled(modelled, time_ratio_);
   const PipelineShape shape = {.micro_batches = micro_batches_, .stages = 2};
   return {.fits = true,
           .recomputed = recomputed,
           .forward = time.work.forward,
           .backward = time.work.backward,
-          .tail = Sum(tails_->Of(stage, time, shape))};
+          .tail = Sum(Scaled(tails_->Of(stage, modelled, shape), time_ratio_))};
 }
 
 // Returns the most micro-batches in flight with which a stage fits; more never need less memory.

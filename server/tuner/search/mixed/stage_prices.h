@@ -81,6 +81,7 @@ class StagePrices {
   StageDevices devices_;
   std::unique_ptr<TailModel> tails_;
   const UnitSums* sums_;
+  double time_ratio_ = 1;  // what runs have taught of the pool's chip
   Seconds least_layer_ = Seconds(0);
   double most_forward_ = 1;
   // The tables are only looked up, never walked.
