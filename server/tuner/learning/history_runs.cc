@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
@@ -23,12 +23,9 @@ namespace meshwright {
 namespace {
 
 // Returns the ids of the kinds of chips.
-absl::InlinedVector<std::string_view, 2> ChipsOf(const Problem& problem) {
-  absl::InlinedVector<std::string_view, 2> chips;
-  for (const NodePool& pool : problem.cluster.pools) chips.push_back(pool.chip.id);
-  std::ranges::sort(chips);
-  const auto repeated = std::ranges::unique(chips);
-  chips.erase(repeated.begin(), repeated.end());
+std::set<std::string_view> ChipsOf(const Problem& problem) {
+  std::set<std::string_view> chips;
+  for (const NodePool& pool : problem.cluster.pools) chips.insert(pool.chip.id);
   return chips;
 }
 
