@@ -18,6 +18,7 @@
 #include "server/convert/study_wire.h"
 #include "server/convert/workload_settings_wire.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/answers/sweep.h"
 #include "server/tuner/answers/timeline.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_control.h"
@@ -107,18 +108,24 @@ v1::EvaluatePlansRequest RequestOf(const v1::TuneRequest& question) {
   return asked;
 }
 
-// Searches for the answer until `end` at the latest. Returns true if nothing cut it short, so that
-// another search would find the same.
-absl::StatusOr<bool> Search(const QuestionContext& context, const HistorySource& history,
-                            std::chrono::system_clock::time_point end, AnsweredQuestion& answered) {
+// Returns the time that a question has for its search, which ends at `end` at the latest.
+absl::StatusOr<Seconds> LimitOf(const ResolvedStudy& asked,
+                                std::chrono::system_clock::time_point end) {
   const Seconds left = end - std::chrono::system_clock::now();
   if (left <= Seconds(0)) {
     return absl::DeadlineExceededError("the deadline is too short for a search");
   }
+  return std::min(left, asked.request.deadline.value_or(left));
+}
+
+// Searches for the answer until `end` at the latest. Returns true if nothing cut it short, so that
+// another search would find the same.
+absl::StatusOr<bool> Search(const QuestionContext& context, const HistorySource& history,
+                            std::chrono::system_clock::time_point end, AnsweredQuestion& answered) {
+  ASSIGN_OR_RETURN(const Seconds limit, LimitOf(answered.asked, end));
   const StudyControl control = {
       .cancel = context.cancel, .history = history, .open_model = context.open_model};
   ResolvedStudy limited = answered.asked;
-  const Seconds limit = std::min(left, limited.request.deadline.value_or(left));
   limited.request.deadline = limit;
   const auto start = std::chrono::steady_clock::now();
   answered.answer = RunStudy(limited, context.knowledge, control);
@@ -221,6 +228,19 @@ absl::StatusOr<v1::RecommendResponse> AnswerRecommend(const v1::RecommendRequest
   });
   if (!is_own) return ResponseOf(*kept, needs_study);
   return ResponseOf(ResultOf(answered.answer), kept->study_id);
+}
+
+absl::StatusOr<v1::SweepResponse> AnswerSweep(const v1::SweepRequest& request,
+                                              const QuestionContext& context,
+                                              std::chrono::system_clock::time_point end) {
+  ASSIGN_OR_RETURN(ResolvedStudy asked, FromWire(request.question(), context.knowledge));
+  ASSIGN_OR_RETURN(const SweepRange range, FromWire(request, asked.request, context.knowledge));
+  ASSIGN_OR_RETURN(const HistorySource history, context.history(asked.request.history_sequence));
+  ASSIGN_OR_RETURN(asked.request.deadline, LimitOf(asked, end));
+  const StudyControl control = {
+      .cancel = context.cancel, .history = history, .open_model = context.open_model};
+  ASSIGN_OR_RETURN(const Sweep sweep, RunSweep(asked.request, range, context.knowledge, control));
+  return ToWire(sweep);
 }
 
 v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second) {

@@ -52,6 +52,13 @@ absl::StatusOr<v1::RecommendResponse> AnswerRecommend(const v1::RecommendRequest
                                                       std::chrono::system_clock::time_point end,
                                                       const RecordAnswer& record = {});
 
+// Answers RecommendationService.Sweep: each of its searches until `end` at the latest. The status
+// has the mistakes of the question and of what it varies, or DEADLINE_EXCEEDED if there is no time
+// left.
+absl::StatusOr<v1::SweepResponse> AnswerSweep(const v1::SweepRequest& request,
+                                              const QuestionContext& context,
+                                              std::chrono::system_clock::time_point end);
+
 // Returns both estimates and the difference in each cause of time and each kind of memory.
 v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second);
 

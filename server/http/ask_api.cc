@@ -75,6 +75,12 @@ absl::StatusOr<v1::RecommendResponse> Recommend(const ReadFace& face,
                          std::chrono::system_clock::now() + face.ask_limit);
 }
 
+absl::StatusOr<v1::SweepResponse> Sweep(const ReadFace& face, const v1::SweepRequest& request,
+                                        std::stop_token cancel) {
+  return AnswerSweep(request, ContextOf(face, std::move(cancel)),
+                     std::chrono::system_clock::now() + face.ask_limit);
+}
+
 absl::StatusOr<v1::EvaluatePlansResponse> Evaluate(const ReadFace& face,
                                                    const v1::EvaluatePlansRequest& request,
                                                    const std::stop_token& cancel) {
@@ -126,6 +132,7 @@ constexpr AskRoute kAskRoutes[] = {
     {"GET", kTraceAddress, ReadTrace},
     {"POST", "/v1/plans:recommend", Post<v1::RecommendRequest, Recommend>},
     {"POST", "/v1/plans:evaluate", Post<v1::EvaluatePlansRequest, Evaluate>},
+    {"POST", "/v1/plans:sweep", Post<v1::SweepRequest, Sweep>},
     {"POST", "/v1/plans:compare", Post<v1::ComparePlansRequest, Compare>},
 };
 

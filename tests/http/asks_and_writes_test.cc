@@ -175,6 +175,38 @@ TEST(HttpAsksTest, AReadOnlyServerAnswersQuestionsAndKeepsNothing) {
   EXPECT_THAT(http.Get("/v1/server").body, HasSubstr(R"("allows_http_writes": false)"));
 }
 
+TEST(HttpAsksTest, ASweepAsksAboutEverySize) {
+  HttpFace http(false);
+  v1::SweepRequest request;
+  *request.mutable_question() = SmallQuestion();
+  const int nodes = request.question().cluster().pools(0).node_count();
+  for (const int count : {nodes, 2 * nodes}) request.add_node_counts(count);
+  const auto sweep = Parsed<v1::SweepResponse>(http.Ask("POST", "/v1/plans:sweep", Json(request)));
+  ASSERT_EQ(sweep.points_size(), 2);
+  EXPECT_EQ(sweep.points(1).device_count(), 2 * sweep.points(0).device_count());
+  // The question's own size has the fastest plan that the same question has by itself.
+  const auto alone = Parsed<v1::RecommendResponse>(
+      http.Ask("POST", "/v1/plans:recommend", RecommendBody(SmallQuestion())));
+  EXPECT_EQ(sweep.points(0).best().estimate().step_time_seconds(),
+            alone.result().model_optimum().estimate().step_time_seconds());
+  EXPECT_THAT(http.Get("/v1/studies").body, HasSubstr(R"("studies": [])"));
+}
+
+TEST(HttpAsksTest, AllMistakesOfASweepAreNamed) {
+  HttpFace http(false);
+  v1::SweepRequest request;
+  *request.mutable_question() = SmallQuestion();
+  request.add_node_counts(0);
+  request.add_free_memory_ratios(1.5);
+  const Answer refused = http.Ask("POST", "/v1/plans:sweep", Json(request));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr(R"("field": "node_counts[0]")"));
+  EXPECT_THAT(refused.body, HasSubstr(R"("field": "free_memory_ratios[0]")"));
+  EXPECT_EQ(
+      http.Ask("POST", "/v1/plans:sweep", Json(request), "Content-Type: text/plain\r\n").status,
+      415);
+}
+
 TEST(HttpAsksTest, AStudysPlanIsTracedOverItsStep) {
   HttpFace http(true, Studies::kAreRun);
   v1::CreateStudyRequest request;

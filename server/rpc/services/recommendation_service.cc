@@ -21,7 +21,6 @@
 #include "server/rpc/services/answer_margin.h"
 #include "server/rpc/services/services.h"
 #include "server/tuner/answers/explain.h"
-#include "server/tuner/answers/sweep.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
@@ -127,13 +126,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.heavy_pool, {context_.callers, "Sweep", *context, *request},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
-          ASSIGN_OR_RETURN(const SweepRange range,
-                           FromWire(*request, asked.limited.request, context_.knowledge));
-          ASSIGN_OR_RETURN(
-              const meshwright::Sweep sweep,
-              RunSweep(asked.limited.request, range, context_.knowledge, asked.control));
-          *response = ToWire(sweep);
+          ASSIGN_OR_RETURN(*response,
+                           AnswerSweep(*request, QuestionContextOf(context_, cancel), search_end));
           return absl::OkStatus();
         });
   }
