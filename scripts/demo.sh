@@ -35,6 +35,19 @@ with_nodes() {
     "examples/$1/cluster.json"
 }
 
+# two_pools HISTORY FOLDER COUNT: a search over COUNT nodes of A100 and eight of H100, in one cluster.
+two_pools() {
+  local name="a100x$(($3 * 8))+h100x64"
+  cat >"$2/$name.json" <<END
+{"name": "$name", "pools": [
+  {"name": "ampere", "chip": "nvidia-a100-sxm4-80gb", "node_count": $3, "devices_per_node": 8},
+  {"name": "hopper", "chip": "nvidia-h100-sxm5-80gb", "node_count": 8, "devices_per_node": 8}]}
+END
+  sed 's/megatron-core/flagscale/' examples/llama2-70b/workload.json >"$2/flagscale.json"
+  "$bin/meshwright" --db "$1" tune --model examples/llama2-70b/config.json \
+    --workload "$2/flagscale.json" --cluster "$2/$name.json" >/dev/null
+}
+
 # study_of HISTORY MODEL CLUSTER: the id of the oldest study of a model on a cluster.
 study_of() {
   "$bin/meshwright" --db "$1" --output csv study list --text "$3" | grep ",$2,$3," | tail -n 1 | cut -d, -f1
@@ -73,6 +86,8 @@ fill() {
   tune "$history" llama2-70b "$folder/a100x32.json" --pareto
   with_nodes deepseek-v3 1 h100x8 >"$folder/h100x8.json"
   tune "$history" deepseek-v3 "$folder/h100x8.json" # nothing fits
+  two_pools "$history" "$folder" 8 # the mix gains
+  two_pools "$history" "$folder" 1 # it does not
   report_jobs "$history"
   rm -r "$folder"
 }

@@ -21,6 +21,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/gains.ts
     src/charts/memory.ts
     src/charts/palette.ts
+    src/charts/pools.ts
     src/charts/quality.ts
     src/charts/search.ts
     src/charts/spec.ts
@@ -39,6 +40,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/pieces.tsx
     src/parts/plan_axes.ts
     src/parts/plan_words.ts
+    src/parts/pools.ts
     src/parts/question.ts
     src/parts/rank_layout.ts
     src/parts/report_file.tsx
@@ -53,10 +55,12 @@ set(MESHWRIGHT_WEB_SOURCES
     src/text/messages/en_ask.ts
     src/text/messages/en_plans.ts
     src/text/messages/en_review.ts
+    src/text/messages/en_several.ts
     src/text/messages/zh_cn.ts
     src/text/messages/zh_cn_ask.ts
     src/text/messages/zh_cn_plans.ts
     src/text/messages/zh_cn_review.ts
+    src/text/messages/zh_cn_several.ts
     src/text/text.ts
     src/theme.ts
     src/views/ask.tsx
@@ -71,6 +75,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/overview.tsx
     src/views/plan.tsx
     src/views/plans.tsx
+    src/views/pools.tsx
     src/views/quality.tsx
     src/views/run.tsx
     src/views/runs.tsx

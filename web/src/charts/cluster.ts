@@ -32,6 +32,8 @@ export interface ClusterFacts {
   pools: PoolFacts[];
   nodesPerSegment: number;
   oversubscription: number;
+  /** Of one node to other pools; 0 if there is one pool only. */
+  betweenPoolsBytesPerSecond: number;
 }
 
 /** Returns a cluster with the values that the server has put in where the question states none. */
@@ -43,6 +45,10 @@ export function clusterFacts(cluster: Cluster, defaults: readonly AppliedDefault
   return {
     nodesPerSegment: number(cluster.topology?.nodes_per_segment, 'topology.nodes_per_segment') || 128,
     oversubscription: number(cluster.topology?.oversubscription_ratio, 'topology.oversubscription_ratio') || 1,
+    betweenPoolsBytesPerSecond:
+      cluster.pools.length > 1
+        ? number(cluster.inter_pool?.bandwidth_bytes_per_second_per_node, 'inter_pool.bandwidth_bytes_per_second_per_node')
+        : 0,
     pools: cluster.pools.map((pool, at) => {
       const field = (name: string) => `pools[${at}].${name}`;
       const devices = number(pool.devices_per_node, field('devices_per_node'));
@@ -79,7 +85,7 @@ export function layoutOf(facts: ClusterFacts, plan: Plan): ClusterLayout | undef
     facts,
     kinds: equalNodes(seats, nodes),
     groups: groupsOf(seats, plan),
-    stageCount: (seats.at(-1)?.stage ?? 0) + 1,
+    stageCount: seats.reduce((most, { stage }) => Math.max(most, stage + 1), 0),
   };
 }
 
@@ -108,7 +114,9 @@ export function drawnKinds(kinds: readonly EqualNodes[]): EqualNodes[] {
 const numbers = (values: readonly number[]) => rangesOf([...new Set(values)]);
 
 export const stagesText = ({ stages }: EqualNodes, text: Text): string =>
-  text.say(stages.length === 1 ? 'stage.name' : 'cluster.stages', { number: rangesOf(stages), stages: rangesOf(stages) });
+  stages.length === 0
+    ? text.say('cluster.idle')
+    : text.say(stages.length === 1 ? 'stage.name' : 'cluster.stages', { number: rangesOf(stages), stages: rangesOf(stages) });
 
 function seatText(seat: Seat, kinds: ReadonlySet<string>): string[] {
   const lines: [string, string, number][] = [
@@ -155,6 +163,12 @@ function drawSeat(seat: Seat, x: number, y: number, lines: readonly string[], pa
   return box + texts.join('');
 }
 
+/** Returns which nodes a card stands for; its pool is named if there are several. */
+function nodesText({ nodes, pool }: EqualNodes, { facts }: ClusterLayout, text: Text): string {
+  const numbered = text.say('cluster.nodes', { count: nodes.length, nodes: rangesOf(nodes) });
+  return facts.pools.length > 1 ? `${pool} · ${numbered}` : numbered;
+}
+
 function drawNode(kind: EqualNodes, pool: PoolFacts, x: number, y: number, layout: ClusterLayout, text: Text, palette: Palette): string {
   const { say } = text;
   const kinds = new Set<string>(layout.groups.map((group) => group.kind));
@@ -165,7 +179,7 @@ function drawNode(kind: EqualNodes, pool: PoolFacts, x: number, y: number, layou
   const fabricTop = top + rowsOf(kind) * (seatHeight + 8);
   const parts = [
     element('rect', { x, y, width: cardWidth, height: cardHeight(kind), rx: 10, fill: palette.surface, stroke: palette.line }),
-    label(x + 16, y + 22, say('cluster.nodes', { count: kind.nodes.length, nodes: rangesOf(kind.nodes) }), { 'font-weight': 'bold' }),
+    label(x + 16, y + 22, nodesText(kind, layout, text), { 'font-weight': 'bold' }),
     label(x + cardWidth - 16, y + 22, stagesText(kind, text), { 'text-anchor': 'end', fill: palette.muted }),
     kinds.has('tensor') ? tensorFrames(shown, left, top, palette) : '',
     ...shown.map((seat, at) =>
@@ -223,6 +237,7 @@ function sentenceOf(layout: ClusterLayout, text: Text): string {
   const { pools } = layout.facts;
   const nodes = pools.reduce((sum, { nodeCount }) => sum + nodeCount, 0);
   const inside = layout.groups.filter(({ mostNodes }) => mostNodes === 1);
+  const idle = layout.kinds.filter(({ seats }) => seats.length === 0).reduce((sum, kind) => sum + kind.nodes.length, 0);
   const across = layout.groups.filter(({ mostNodes }) => mostNodes > 1);
   const parts = [
     say('cluster.sentence', { count: nodes, kinds: layout.kinds.length, stages: layout.stageCount }),
@@ -232,6 +247,7 @@ function sentenceOf(layout: ClusterLayout, text: Text): string {
           groups: across.map((group) => `${groupName(group, text)} (${text.format.count(group.mostNodes)})`).join(say('list.comma')),
         })
       : '',
+    idle > 0 ? say('cluster.idleNodes', { count: idle }) : '',
   ];
   return parts.filter((part) => part !== '').join(' ');
 }
@@ -241,6 +257,7 @@ export function clusterSpec(layout: ClusterLayout, text: Text): DrawingSpec {
   const drawn = drawnKinds(layout.kinds);
   const places = placesOf(drawn);
   const isCut = drawn.length < layout.kinds.length;
+  const hasPools = layout.facts.pools.length > 1;
   const bottom = Math.max(networkHeight, ...places.map((place) => place.bottom));
   return {
     name: 'cluster',
@@ -251,6 +268,7 @@ export function clusterSpec(layout: ClusterLayout, text: Text): DrawingSpec {
     table: {
       columns: [
         { label: say('cluster.nodesColumn') },
+        ...(hasPools ? [{ label: say('mix.pool') }] : []),
         { label: say('cluster.count'), isNumber: true },
         { label: say('cluster.stagesColumn') },
         { label: 'TP' },
@@ -258,11 +276,12 @@ export function clusterSpec(layout: ClusterLayout, text: Text): DrawingSpec {
         { label: 'EP' },
         { label: 'DP' },
       ],
-      keys: ['nodes', 'node_count', 'stages', 'tensor_ranks', 'context_ranks', 'expert_ranks', 'data_ranks'],
-      rows: layout.kinds.map(({ nodes, stages, seats }) => [
+      keys: ['nodes', ...(hasPools ? ['pool'] : []), 'node_count', 'stages', 'tensor_ranks', 'context_ranks', 'expert_ranks', 'data_ranks'],
+      rows: layout.kinds.map(({ nodes, pool, stages, seats }) => [
         textCell(rangesOf(nodes)),
+        ...(hasPools ? [textCell(pool)] : []),
         numberCell(text.format.count(nodes.length), nodes.length),
-        textCell(rangesOf(stages)),
+        textCell(stages.length === 0 ? say('cluster.idle') : rangesOf(stages)),
         textCell(numbers(seats.map(({ tensor }) => tensor))),
         textCell(numbers(seats.map(({ context }) => context))),
         textCell(numbers(seats.map(({ expert }) => expert))),

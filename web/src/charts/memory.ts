@@ -95,14 +95,27 @@ export function memorySpec(estimate: Estimate, text: Text): ChartSpec {
   };
 }
 
-/** The peak of each pipeline stage against the device's limit. */
-export function stagesSpec(estimate: Estimate, text: Text): ChartSpec {
+/** A device of a stage, in a cluster of several pools. */
+export interface StageRoom {
+  pool: string;
+  capacityBytes: number;
+}
+
+/**
+ * The peak of each pipeline stage against the device's limit. `rooms`: the devices of each stage, if
+ * the cluster has several pools.
+ */
+export function stagesSpec(estimate: Estimate, text: Text, rooms?: readonly StageRoom[]): ChartSpec {
   const { format, say } = text;
   const stages = estimate.peak_memory_bytes_by_stage.map((bytes, at) => ({
-    name: say('stage.name', { number: String(at) }),
+    name: say('stage.name', { number: String(at + 1) }),
+    pool: rooms?.[at]?.pool ?? '',
     bytes,
+    capacity: rooms?.[at]?.capacityBytes || estimate.memory_capacity_bytes,
   }));
   const sizes = stages.map(({ bytes }) => bytes);
+  const capacities = stages.map(({ capacity }) => capacity);
+  const written = [...new Set(capacities.map((bytes) => format.gib(bytes)))];
   return {
     name: 'memory-by-stage',
     title: say('stage.title'),
@@ -110,39 +123,39 @@ export function stagesSpec(estimate: Estimate, text: Text): ChartSpec {
       count: stages.length,
       least: format.gib(Math.min(...sizes)),
       most: format.gib(Math.max(...sizes)),
-      capacity: format.gib(estimate.memory_capacity_bytes),
+      capacity: written.join(say('list.comma')),
     }),
     height: 176,
     table: {
       columns: [
         { label: say('stage') },
+        ...(rooms ? [{ label: say('mix.pool') }] : []),
         { label: say('memory.peak'), isNumber: true },
         { label: say('memory.share'), isNumber: true },
       ],
-      keys: ['stage', 'peak_memory_bytes', 'share_of_capacity_ratio'],
-      rows: stages.map(({ name, bytes }) => [
+      keys: ['stage', ...(rooms ? ['pool'] : []), 'peak_memory_bytes', 'share_of_capacity_ratio'],
+      rows: stages.map(({ name, pool, bytes, capacity }) => [
         textCell(name),
+        ...(rooms ? [textCell(pool)] : []),
         numberCell(format.gib(bytes), bytes),
-        numberCell(
-          format.percent(bytes / estimate.memory_capacity_bytes),
-          bytes / estimate.memory_capacity_bytes,
-        ),
+        numberCell(format.percent(bytes / capacity), bytes / capacity),
       ]),
     },
     option: (palette) => ({
       grid: { left: 8, right: 88, top: 16, bottom: 24, containLabel: true },
-      tooltip: tooltipOf(
-        palette,
-        (item: { name: string; value: number }) => `${item.name}: ${format.number(item.value, 1)} GiB`,
-      ),
+      tooltip: tooltipOf(palette, ({ dataIndex }: { dataIndex: number }) => {
+        const stage = stages[dataIndex];
+        if (!stage) return '';
+        return `${[stage.name, stage.pool].filter(Boolean).join(' · ')}: ${format.gib(stage.bytes)} / ${format.gib(stage.capacity)}`;
+      }),
       xAxis: {
-        ...nameAxis(palette, stages.map(({ name }) => name)),
+        ...nameAxis(palette, stages.map(({ name, pool }) => (pool === '' ? name : `${name}\n${pool}`))),
         inverse: false,
-        axisLabel: { color: palette.muted, hideOverlap: true },
+        axisLabel: { color: palette.muted, hideOverlap: true, lineHeight: 15 },
       },
       yAxis: {
         ...valueAxis(palette, '', (value) => `${format.number(value, 0)} GiB`),
-        max: Math.ceil(gibOf(Math.max(estimate.memory_capacity_bytes, ...sizes)) * 1.05),
+        max: Math.ceil(gibOf(Math.max(...capacities, ...sizes)) * 1.05),
       },
       series: [
         {
@@ -150,14 +163,32 @@ export function stagesSpec(estimate: Estimate, text: Text): ChartSpec {
           barMaxWidth: 40,
           itemStyle: { color: palette.time['matmul'] },
           data: sizes.map(gibOf),
-          markLine: {
-            symbol: 'none',
-            silent: true,
-            label: { formatter: say('memory.capacity'), color: palette.text },
-            lineStyle: { color: palette.bad, type: 'dashed' },
-            data: [{ yAxis: gibOf(estimate.memory_capacity_bytes) }],
-          },
+          ...(rooms
+            ? {}
+            : {
+                markLine: {
+                  symbol: 'none',
+                  silent: true,
+                  label: { formatter: say('memory.capacity'), color: palette.text },
+                  lineStyle: { color: palette.bad, type: 'dashed' },
+                  data: [{ yAxis: gibOf(estimate.memory_capacity_bytes) }],
+                },
+              }),
         },
+        ...(rooms
+          ? [
+              {
+                type: 'line',
+                step: 'middle',
+                symbol: 'none',
+                silent: true,
+                name: say('memory.capacity'),
+                endLabel: { show: true, formatter: say('memory.capacity'), color: palette.text },
+                lineStyle: { color: palette.bad, type: 'dashed', width: 1 },
+                data: capacities.map(gibOf),
+              },
+            ]
+          : []),
       ],
     }),
   };

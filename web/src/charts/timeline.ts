@@ -15,7 +15,7 @@ const spanLimit = 1500;
 const rowLimit = 64;
 const bucketsInAll = 5000;
 
-const colours: Record<SpanKind, (palette: Palette) => string> = {
+export const kindColours: Record<SpanKind, (palette: Palette) => string> = {
   forward: (palette) => palette.time['attention'] ?? palette.accent,
   backward: (palette) => palette.time['recompute'] ?? palette.accent,
   'weight gradient': (palette) => palette.time['memory_bound'] ?? palette.accent,
@@ -47,7 +47,7 @@ function drawSpans(spans: readonly Span[], y: number, scale: Scale, palette: Pal
       const x = scale.x(Math.max(start, scale.from));
       const size = Math.max(scale.x(Math.min(end, scale.to)) - x, 0.5);
       const box = element('rect', {
-        x, y, width: size, height: rowHeight - 4, fill: colours[kind](palette), stroke: palette.surface, 'stroke-width': size > 4 ? 1 : 0.2,
+        x, y, width: size, height: rowHeight - 4, fill: kindColours[kind](palette), stroke: palette.surface, 'stroke-width': size > 4 ? 1 : 0.2,
       });
       if (microBatch === undefined || size < 4 + 7 * String(microBatch + 1).length) return box;
       return (
@@ -73,7 +73,7 @@ function drawShares(spans: readonly Span[], y: number, count: number, scale: Sca
           if (share < 0.01) return '';
           bottom -= share * height;
           return element('rect', {
-            x: scale.x(scale.from + at * span), y: bottom, width: (width - left - right) / count + 0.1, height: share * height, fill: colours[kind](palette),
+            x: scale.x(scale.from + at * span), y: bottom, width: (width - left - right) / count + 0.1, height: share * height, fill: kindColours[kind](palette),
           });
         })
         .join('');
@@ -149,7 +149,7 @@ export function timelineSpec(name: string, timeline: Timeline, window: Window, t
     height,
     legend: spanKinds
       .filter((kind) => timeline.stages.some((spans) => spans.some((span) => span.kind === kind)))
-      .map((kind) => ({ name: kindName(kind, text), color: colours[kind] })),
+      .map((kind) => ({ name: kindName(kind, text), color: kindColours[kind] })),
     table: tableOf(timeline, text),
     draw: (palette) =>
       [

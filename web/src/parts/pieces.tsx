@@ -27,6 +27,11 @@ export function Tile(props: { label: string; value: string; note?: string; tone?
   );
 }
 
+/** A value in a table; a long one breaks into lines. */
+export function Value({ text }: { text: string }) {
+  return text.length > 40 ? <span class="long">{text}</span> : <>{text}</>;
+}
+
 /** A share of a whole as a bar; its number stands beside it in words. */
 export function Gauge({ ratio, label, isBad }: { ratio: number; label: string; isBad: boolean }) {
   const width = `${Math.min(Math.max(ratio, 0), 1) * 100}%`;

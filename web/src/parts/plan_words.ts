@@ -1,6 +1,7 @@
 // A plan in the field's short words: "TP 4 + SP · PP 4 × 5 · DP 8 · MBS 1 · ZeRO 1 · ...".
-import type { Plan } from '../api/wire';
+import type { Plan, RecomputePlan } from '../api/wire';
 import type { Text } from '../text/text';
+import { stretchesOf, type Stretch } from './pools';
 
 /** Returns "13×4 + 3×3" for thirteen stages of 4 and then three of 3. */
 export function runsOf(counts: readonly number[]): string {
@@ -35,34 +36,90 @@ export function recomputeWords(plan: Plan, text: Text): string {
     : text.say('recompute.selective') + layers + modules;
 }
 
+/** Returns what one stage recomputes of its layers. */
+export function stageRecompute(recompute: RecomputePlan | undefined, layers: number, text: Text): string {
+  const kind = recompute?.granularity ?? 'none';
+  if (!recompute || kind === 'none') return text.say('recompute.none');
+  if (kind === 'full') return `${text.say('recompute.full')} ${recompute.layer_counts[0] ?? layers}`;
+  return [text.say('recompute.selective'), recompute.modules.join(' + ')].filter((word) => word !== '').join(' ');
+}
+
+/** Returns what neighbouring stages recompute: "full recomputation 1 + 3×0", by stage. */
+function stretchRecompute({ stages }: Stretch, text: Text): string {
+  const kinds = [...new Set(stages.map(({ recompute }) => recompute?.granularity ?? 'none'))];
+  const working = kinds.filter((kind) => kind !== 'none');
+  return working
+    .map((kind) => {
+      const layers = stages.map(({ recompute, layer_count = 0 }) =>
+        recompute?.granularity === kind ? (recompute.layer_counts[0] ?? layer_count) : 0,
+      );
+      const modules = stages.find(({ recompute }) => recompute?.granularity === kind)?.recompute?.modules ?? [];
+      const name = text.say(kind === 'full' ? 'recompute.full' : 'recompute.selective');
+      return [name, kind === 'full' ? runsOf(layers) : '', modules.join(' + ')].filter((word) => word !== '').join(' ');
+    })
+    .join(text.say('list.comma'));
+}
+
+/** Returns "ampere (PP 4, TP 2, DP 8, MBS 1, layers 3×6 + 5)". */
+function stretchWords(stretch: Stretch, text: Text): string {
+  const { pool, stages } = stretch;
+  const first = stages[0];
+  const words = [
+    `PP ${stages.length}`,
+    `TP ${first?.tensor_parallel ?? 1}`,
+    (first?.context_parallel ?? 1) > 1 ? `CP ${first?.context_parallel}` : '',
+    `DP ${first?.data_parallel ?? 1}`,
+    `MBS ${first?.micro_batch_size ?? 1}`,
+    text.say('mix.layers', { layers: runsOf(stages.map(({ layer_count = 0 }) => layer_count)) }),
+    stretchRecompute(stretch, text),
+  ];
+  return text.say('mix.stretch', { pool, settings: words.filter((word) => word !== '').join(text.say('list.comma')) });
+}
+
 /** Returns the words of a plan, the most important first. Sizes of 1 are left out. */
 export function planWords(plan: Plan, text: Text): string[] {
   const words: string[] = [];
   const size = (name: string, value: number | undefined, more = '') => {
     if ((value ?? 1) > 1) words.push(`${name} ${value}${more}`);
   };
-  size('TP', plan.tensor_parallel, plan.sequence_parallel ? ' + SP' : '');
+  // The stages of a mix have sizes of their own, in place of the plan's.
+  const mixes = plan.stages.length > 0;
+  words.push(...stretchesOf(plan).map((stretch) => stretchWords(stretch, text)));
+  if (!mixes) size('TP', plan.tensor_parallel, plan.sequence_parallel ? ' + SP' : '');
+  else if (plan.sequence_parallel) words.push('SP');
   const isPiped = (plan.pipeline_parallel ?? 1) > 1;
   const virtual = plan.virtual_pipeline ?? 1;
-  size('PP', plan.pipeline_parallel, virtual > 1 ? ` × ${virtual}` : '');
-  size('CP', plan.context_parallel, ` ${plan.context_parallel_kind ?? ''}`);
+  if (!mixes) {
+    size('PP', plan.pipeline_parallel, virtual > 1 ? ` × ${virtual}` : '');
+    size('CP', plan.context_parallel, ` ${plan.context_parallel_kind ?? ''}`);
+  }
   size('EP', plan.expert_parallel);
   size('ETP', plan.expert_tensor_parallel);
-  words.push(`DP ${plan.data_parallel ?? 1}`);
-  words.push(`MBS ${plan.micro_batch_size ?? 1}`);
+  if (!mixes) words.push(`DP ${plan.data_parallel ?? 1}`, `MBS ${plan.micro_batch_size ?? 1}`);
   const group = plan.zero_group_size ?? 0;
   if ((plan.zero_stage ?? 0) > 0) words.push(`ZeRO ${plan.zero_stage}${group > 0 ? ` / ${group}` : ''}`);
   if (isPiped && plan.schedule) words.push(scheduleWords[plan.schedule] ?? plan.schedule);
   const granularity = plan.recompute?.granularity ?? 'none';
-  if (granularity !== 'none') words.push(recomputeWords(plan, text));
+  if (!mixes && granularity !== 'none') words.push(recomputeWords(plan, text));
   const offload = plan.optimizer_offload_ratio ?? 0;
   if (offload > 0) words.push(text.say('plan.offload', { share: text.format.percent(offload) }));
   const activations = plan.activation_offload_ratio ?? 0;
   if (activations > 0) {
     words.push(text.say('plan.activationOffload', { share: text.format.percent(activations) }));
   }
+  if (plan.pools.length > 0) words.push(text.say('mix.only', { pools: plan.pools.join(text.say('list.comma')) }));
   return words;
 }
+
+/** The fields that the stages of a mix state for themselves. */
+const ownOfStages: readonly string[] = [
+  'tensor_parallel',
+  'data_parallel',
+  'context_parallel',
+  'micro_batch_size',
+  'recompute',
+  'layers_per_stage',
+];
 
 export const planLine = (plan: Plan, text: Text): string => planWords(plan, text).join(' · ');
 
@@ -70,9 +127,14 @@ export const planLine = (plan: Plan, text: Text): string => planWords(plan, text
 export function settingsOf(plan: Plan, text: Text): Record<string, string> {
   const settings: Record<string, string> = {};
   for (const [field, value] of Object.entries(plan) as [keyof Plan, unknown][]) {
+    if (plan.stages.length > 0 && ownOfStages.includes(field)) continue;
     if (field === 'recompute') settings[field] = recomputeWords(plan, text);
     else if (field === 'stages') {
-      if (plan.stages.length > 0) settings[field] = JSON.stringify(plan.stages);
+      if (plan.stages.length > 0) {
+        settings[field] = stretchesOf(plan).map((stretch) => stretchWords(stretch, text)).join(' → ');
+      }
+    } else if (field === 'pools') {
+      if (plan.pools.length > 0) settings[field] = plan.pools.join(text.say('list.comma'));
     } else if (field === 'layers_per_stage') {
       settings[field] = runsOf(plan.layers_per_stage);
     } else if (field === 'schedule') {

@@ -50,13 +50,17 @@ function stageSizes(plan: Plan): StageSizes[] {
   return Array.from({ length: sizeOf(plan.pipeline_parallel) }, () => sizes);
 }
 
-/** Returns the devices in the order in which ranks take them: each stage its own pool's, if it names one. */
+/** Returns the devices in the order in which ranks take them: those of the pools that the plan names. */
 function deviceOrder(plan: Plan, nodes: readonly NodeKind[]): [number, number][] {
   const devicesOf = (chosen: readonly number[]) =>
     chosen.flatMap((node) =>
       Array.from({ length: nodes[node]?.devices ?? 0 }, (_, device): [number, number] => [node, device]),
     );
-  if (plan.stages.length === 0) return devicesOf(nodes.map((_, node) => node));
+  if (plan.stages.length === 0) {
+    // A plan for one pool of several leaves the others idle.
+    const isUsed = ({ pool }: NodeKind) => plan.pools.length === 0 || plan.pools.includes(pool);
+    return devicesOf(nodes.flatMap((kind, node) => (isUsed(kind) ? [node] : [])));
+  }
   const taken = new Set<number>();
   return plan.stages.flatMap((stage) => {
     const free = nodes.flatMap(({ pool }, node) => (pool === stage.pool && !taken.has(node) ? [node] : []));
@@ -174,7 +178,7 @@ export function groupsOf(seats: readonly Seat[], plan: Plan): Groups[] {
   });
 }
 
-/** Nodes that hold the same ranks but for their data-parallel copies and experts. */
+/** Nodes that hold the same ranks but for their data-parallel copies and experts; idle ones hold none. */
 export interface EqualNodes {
   nodes: number[];
   pool: string;

@@ -42,6 +42,8 @@ export type WordGroup =
   | 'confidence'
   | 'area'
   | 'verdict'
+  | 'mixCause'
+  | 'generation'
   | 'modelKind'
   | 'modelState';
 

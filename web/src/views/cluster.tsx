@@ -27,6 +27,7 @@ export function ClusterPage({ study, place }: { study: GetStudyResponse; place: 
     return layout && { layout, spec: clusterSpec(layout, text) };
   }, [facts, plan, text]);
   if (!facts) return <p class="card empty">{say('cluster.none')}</p>;
+  const hasPools = facts.pools.length > 1;
   return (
     <div class="stack">
       {chosen && plan && (
@@ -49,6 +50,7 @@ export function ClusterPage({ study, place }: { study: GetStudyResponse; place: 
           isInner
           caption={say('cluster.pools')}
           columns={[
+            ...(hasPools ? [{ label: say('mix.pool') }] : []),
             { label: say('chip') },
             { label: say('cluster.count'), isNumber: true },
             { label: say('cluster.devices'), isNumber: true },
@@ -58,6 +60,7 @@ export function ClusterPage({ study, place }: { study: GetStudyResponse; place: 
           rows={facts.pools.map((pool) => ({
             key: pool.name,
             cells: [
+              ...(hasPools ? [pool.name] : []),
               pool.chip,
               format.count(pool.nodeCount),
               format.count(pool.devicesPerNode),
@@ -66,6 +69,11 @@ export function ClusterPage({ study, place }: { study: GetStudyResponse; place: 
             ],
           }))}
         />
+        {facts.betweenPoolsBytesPerSecond > 0 && (
+          <p class="quiet">
+            {say('cluster.between', { rate: format.count(facts.betweenPoolsBytesPerSecond / 1e9) })}
+          </p>
+        )}
       </section>
       {shown && chosen ? (
         <>

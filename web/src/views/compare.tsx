@@ -9,7 +9,7 @@ import { breakdownSpec, differenceSpec, intervalsSpec } from '../charts/step_tim
 import { alternativesOf, type Alternative } from '../parts/alternatives';
 import { FilterBar, SelectFilter } from '../parts/filters';
 import { ListTable } from '../parts/list_table';
-import { Shown } from '../parts/pieces';
+import { Shown, Value } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
 import { linkTo, type Place } from '../router';
 import { useText, type Text } from '../text/text';
@@ -59,7 +59,7 @@ function Sides({ id, first, second }: { id: string; first: Alternative; second: 
           ]}
           rows={rows.map(({ label, values, isSetting }) => ({
             key: label,
-            cells: [label, values[0], values[1]],
+            cells: [label, ...values.map((value, at) => <Value key={at} text={value} />)],
             tone: isSetting ? 'differs' : '',
           }))}
         />

@@ -5,12 +5,15 @@ import { Chart } from '../charts/chart';
 import { breakdownSpec, differenceSpec, intervalsSpec } from '../charts/step_time';
 import { alternativesOf, judgedSeconds, type Alternative } from '../parts/alternatives';
 import { LaunchBox } from '../parts/launch';
-import { Gauge, ServerSentences, Tile } from '../parts/pieces';
+import { Gauge, ServerSentences, Tile, Value } from '../parts/pieces';
 import { differencesOf, planLine, settingsOf } from '../parts/plan_words';
+import { devicesOf, tokensNote } from '../parts/pools';
 import { goTo, linkTo, type Place } from '../router';
 import { useText, type Text } from '../text/text';
+import { MixSummary } from './pools';
 
-function Verdict({ result, chosen }: { result: TuneResult; chosen: Alternative }) {
+// `id` is empty if the answer is kept in no study.
+function Verdict({ id, result, chosen }: { id: string; result: TuneResult; chosen: Alternative }) {
   const text = useText();
   const { format, say } = text;
   const estimate = chosen.plan.estimate;
@@ -41,13 +44,16 @@ function Verdict({ result, chosen }: { result: TuneResult; chosen: Alternative }
           {result.reason}
         </p>
       )}
-      {Object.keys(chosen.plan.exports).length > 0 && (
-        <p class="links">
+      <p class="links">
+        {Object.keys(chosen.plan.exports).length > 0 && (
           <a href="#launch" onClick={scrollToLaunch}>
             {say('verdict.toFlags')}
           </a>
-        </p>
-      )}
+        )}
+        {result.heterogeneous && id !== '' && (
+          <a href={linkTo(['studies', id, 'pools'])}>{say('mix.toPools')}</a>
+        )}
+      </p>
     </section>
   );
 }
@@ -62,7 +68,7 @@ function scrollToLaunch(event: Event) {
 
 const emptyPlan = { layers_per_stage: [], stages: [], pools: [] };
 
-function Figures({ result, chosen }: { result: TuneResult; chosen: Alternative }) {
+function Figures({ study, result, chosen }: { study: GetStudyResponse; result: TuneResult; chosen: Alternative }) {
   const text = useText();
   const { format, say } = text;
   const estimate = chosen.plan.estimate;
@@ -81,7 +87,7 @@ function Figures({ result, chosen }: { result: TuneResult; chosen: Alternative }
       <Tile
         label={say('tokens')}
         value={format.rate(estimate.tokens_per_second_per_device)}
-        note={say('tokens.note')}
+        note={tokensNote(chosen.plan.plan, study, text)}
       />
       <Tile label={say('mfu')} value={format.percent(estimate.model_flops_utilization_ratio)} note={say('mfu.note')} />
       <div class="tile">
@@ -193,6 +199,18 @@ export function kindRows(
       label: say('tokens'),
       values: of(({ plan }) => format.rate(plan.estimate?.tokens_per_second_per_device ?? 0)),
     },
+    // With idle pools, plans use unequally many devices.
+    ...(new Set(alternatives.map(({ plan }) => devicesOf(plan.plan ?? emptyPlan))).size > 1
+      ? [
+          { label: say('mix.devices'), values: of(({ plan }) => format.count(devicesOf(plan.plan ?? emptyPlan))) },
+          {
+            label: say('mix.tokens'),
+            values: of(({ plan }) =>
+              format.rate((plan.estimate?.tokens_per_second_per_device ?? 0) * devicesOf(plan.plan ?? emptyPlan)),
+            ),
+          },
+        ]
+      : []),
     {
       label: say('kinds.alike'),
       values: of(({ plan }) => format.count(plan.like_count)),
@@ -247,7 +265,7 @@ function Kinds({ id, alternatives }: { id: string; alternatives: readonly Altern
                     key={at}
                     class={`number ${at === 0 ? 'chosen' : ''} ${isSetting && value !== values[0] ? 'differs' : ''}`}
                   >
-                    {value}
+                    <Value text={value} />
                   </td>
                 ))}
               </tr>
@@ -295,8 +313,12 @@ function Changes({ result, chosen }: { result: TuneResult; chosen: Alternative }
               {changes.map(({ field, first, second }) => (
                 <tr key={field}>
                   <th scope="row">{text.word('field', field)}</th>
-                  <td class="number">{first}</td>
-                  <td class="number">{second}</td>
+                  <td class="number">
+                    <Value text={first} />
+                  </td>
+                  <td class="number">
+                    <Value text={second} />
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -348,6 +370,7 @@ export function Decision({ study, place }: { study: GetStudyResponse; place: Pla
   }, [alternatives, other, text]);
   if (study.infeasible) return <NothingFits infeasible={study.infeasible} />;
   const chosen = alternatives[0];
+  const id = study.study?.id ?? '';
   const result = study.result;
   if (!result || !chosen) {
     const error = study.study?.error_message ?? '';
@@ -360,10 +383,11 @@ export function Decision({ study, place }: { study: GetStudyResponse; place: Pla
   }
   return (
     <div class="stack">
-      <Verdict result={result} chosen={chosen} />
-      <Figures result={result} chosen={chosen} />
+      <Verdict id={id} result={result} chosen={chosen} />
+      <Figures study={study} result={result} chosen={chosen} />
+      {result.heterogeneous && id === '' && <MixSummary study={study} answer={result.heterogeneous} />}
       <LaunchBox ranked={chosen.plan} />
-      <Kinds id={study.study?.id ?? ''} alternatives={alternatives} />
+      <Kinds id={id} alternatives={alternatives} />
       <div class="pair">
         <Chart spec={charts.intervals} />
         {charts.difference && (

@@ -9,6 +9,7 @@ import { breakdownSpec } from '../charts/step_time';
 import { alternativesOf, judgedSeconds } from '../parts/alternatives';
 import { LaunchBox } from '../parts/launch';
 import { ServerSentences, Shown, Tile } from '../parts/pieces';
+import { isMixed, stageRows, tokensNote } from '../parts/pools';
 import { planLine, settingsOf } from '../parts/plan_words';
 import { linkTo } from '../router';
 import { useText } from '../text/text';
@@ -60,13 +61,14 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
     plan: ranked,
   };
   const chosen = alternatives[0];
+  const rooms = isMixed(study) && ranked.plan ? stageRows(ranked.plan, estimate, study) : undefined;
   const isChosen = chosen?.plan.plan_digest === ranked.plan_digest;
   const charts = useMemo(
     () =>
       estimate && {
         breakdown: breakdownSpec(chosen && !isChosen ? [self, chosen] : [self], text),
         memory: memorySpec(estimate, text),
-        stages: estimate.peak_memory_bytes_by_stage.length > 1 ? stagesSpec(estimate, text) : undefined,
+        stages: estimate.peak_memory_bytes_by_stage.length > 1 ? stagesSpec(estimate, text, rooms) : undefined,
       },
     [ranked, text],
   );
@@ -88,7 +90,7 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
           value={format.seconds(judgedSeconds(self))}
           note={format.secondsRange(estimate.step_time_low_seconds, estimate.step_time_high_seconds)}
         />
-        <Tile label={say('tokens')} value={format.rate(estimate.tokens_per_second_per_device)} note={say('tokens.note')} />
+        <Tile label={say('tokens')} value={format.rate(estimate.tokens_per_second_per_device)} note={tokensNote(ranked.plan, study, text)} />
         <Tile label={say('mfu')} value={format.percent(estimate.model_flops_utilization_ratio)} note={say('mfu.note')} />
         <Tile
           label={say('fit')}

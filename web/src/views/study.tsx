@@ -13,12 +13,13 @@ import { Decision } from './decision';
 import { Dimensions } from './dimensions';
 import { PlanPage } from './plan';
 import { Plans } from './plans';
+import { PoolsPage } from './pools';
 import { Search } from './search';
 import { TimelinePage } from './timeline';
 import { TrialPage } from './trial';
 import { Trials } from './trials';
 
-const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'cluster', 'timeline', 'trials'] as const;
+const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'pools', 'cluster', 'timeline', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
 function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => void }) {
@@ -88,12 +89,13 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
         const tab: Tab = stated ?? (hasEnded ? 'decision' : 'search');
         const hasTrials =
           study.question?.trials !== undefined || (study.result?.trials.length ?? 0) > 0;
+        const hasPools = study.result?.heterogeneous !== undefined;
         return (
           <>
             <Head study={study} onChange={reading.again} />
             <nav class="tabs" aria-label={text.say('study.parts')}>
               {tabs
-                .filter((name) => (name !== 'trials' || hasTrials) && (name !== 'timeline' || !embedded))
+                .filter((name) => (name !== 'trials' || hasTrials) && (name !== 'timeline' || !embedded) && (name !== 'pools' || hasPools))
                 .map((name) => (
                   <a
                     key={name}
@@ -113,6 +115,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'plans' && path[1] !== undefined && <PlanPage study={study} rank={path[1]} />}
             {tab === 'dimensions' && <Dimensions id={id} place={place} />}
             {tab === 'compare' && <Compare study={study} place={place} />}
+            {tab === 'pools' && <PoolsPage study={study} place={place} />}
             {tab === 'cluster' && <ClusterPage study={study} place={place} />}
             {tab === 'timeline' && <TimelinePage study={study} place={place} />}
             {tab === 'trials' && path[1] === undefined && <Trials id={id} place={place} />}

@@ -12,6 +12,7 @@ import { alternativesOf } from '../parts/alternatives';
 import { FilterBar, SelectFilter } from '../parts/filters';
 import { Shown } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
+import { isMixed, poolStages, stageRows } from '../parts/pools';
 import { moved, timelineOf, wholeStep, windowIn, zoomed, type Window } from '../parts/trace';
 import { goTo, linkTo, type Place } from '../router';
 import { useText } from '../text/text';
@@ -104,6 +105,9 @@ export function TimelinePage({ study, place }: { study: GetStudyResponse; place:
       <Shown reading={reading}>
         {(trace) => (trace ? <Zoomed name={chosen.name} trace={trace} place={place} /> : null)}
       </Shown>
+      {isMixed(study) && chosen.plan.plan && (
+        <p class="quiet">{poolStages(stageRows(chosen.plan.plan, undefined, study), text)}</p>
+      )}
       <p class="links">
         <a href={linkTo(['studies', id, 'plans', String(chosen.rank)])}>{chosen.name}</a>
         <a href={`v1/studies/${encodeURIComponent(id)}/plans/${chosen.rank}:trace`} download={`${id}-${chosen.rank}.json`}>

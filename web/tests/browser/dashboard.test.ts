@@ -26,6 +26,7 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 const study = (name: string, rest = '') => `#/studies/${ids[name]}${rest}`;
+const mix = 'a100x64+h100x64';
 const pages: [string, () => string][] = [
   ['overview', () => '#/'],
   ['decision', () => study('h100x2048')],
@@ -50,6 +51,19 @@ const pages: [string, () => string][] = [
   ['dimensions of nothing', () => study('h100x8', '/dimensions')],
   ['cluster', () => study('h100x2048', '/cluster')],
   ['cluster without a plan', () => study('h100x8', '/cluster')],
+  ['decision of a mix', () => study(mix)],
+  ['plans of a mix', () => study(mix, '/plans')],
+  ['plan of a mix', () => study(mix, '/plans/1')],
+  ['dimensions of a mix', () => study(mix, '/dimensions')],
+  ['compare a mix', () => study(mix, '/compare')],
+  ['cluster of a mix', () => study(mix, '/cluster')],
+  ['timeline of a mix', () => study(mix, '/timeline')],
+  ['search of a mix', () => study(mix, '/search')],
+  ['pools of a mix', () => study(mix, '/pools')],
+  ['ask a mix again', () => `#/ask?from=${ids[mix]}`],
+  ['pools without a mix', () => study('a100x8+h100x64', '/pools?plan=ampere%2Bhopper')],
+  ['cluster without a mix', () => study('a100x8+h100x64', '/cluster')],
+  ['pools of one pool', () => study('a100x128', '/pools')],
   ['timeline', () => study('a100x128', '/timeline?from=0.1&to=0.2')],
   ['compare', () => study('a100x128', '/compare?first=1&second=3')],
   ['compare nothing', () => study('h100x8', '/compare')],

@@ -40,6 +40,8 @@ describe('the file of a study', () => {
     ['dimensions', 'h100x2048', '/dimensions'],
     ['cluster', 'h100x2048', '/cluster'],
     ['compare', 'h100x2048', '/compare'],
+    ['pools', 'a100x64+h100x64', '/pools'],
+    ['plan of a mix', 'a100x64+h100x64', '/plans/1'],
     ['nothing fits', 'h100x8', ''],
     ['trials', 'two-cores', '/trials'],
     ['trial', 'two-cores', '/trials/2'],

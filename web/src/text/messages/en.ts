@@ -4,11 +4,13 @@ import type { Message } from '../text';
 import { enAsk } from './en_ask';
 import { enPlans } from './en_plans';
 import { enReview } from './en_review';
+import { enSeveral } from './en_several';
 
 export const en = {
   ...enAsk,
   ...enPlans,
   ...enReview,
+  ...enSeveral,
 
   // The frame of the pages.
   skip: 'Skip to the content',

@@ -4,11 +4,13 @@ import type { MessageKey } from './en';
 import { zhCNAsk } from './zh_cn_ask';
 import { zhCNPlans } from './zh_cn_plans';
 import { zhCNReview } from './zh_cn_review';
+import { zhCNSeveral } from './zh_cn_several';
 
 export const zhCN: Record<MessageKey, Message> = {
   ...zhCNAsk,
   ...zhCNPlans,
   ...zhCNReview,
+  ...zhCNSeveral,
 
   skip: '跳到正文',
   language: '语言',
