@@ -25,6 +25,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/quality.ts
     src/charts/search.ts
     src/charts/spec.ts
+    src/charts/throughput.ts
     src/charts/step_time.ts
     src/charts/timeline.ts
     src/main.tsx
@@ -41,12 +42,14 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/plan_axes.ts
     src/parts/plan_words.ts
     src/parts/pools.ts
+    src/parts/study_pairs.ts
     src/parts/question.ts
     src/parts/rank_layout.ts
     src/parts/report_file.tsx
     src/parts/run_errors.ts
     src/parts/save.ts
     src/parts/study_words.tsx
+    src/parts/sweep.ts
     src/parts/trace.ts
     src/router.ts
     src/style.css
@@ -79,7 +82,9 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/quality.tsx
     src/views/run.tsx
     src/views/runs.tsx
+    src/views/scaling.tsx
     src/views/search.tsx
+    src/views/studies.tsx
     src/views/study.tsx
     src/views/timeline.tsx
     src/views/trial.tsx

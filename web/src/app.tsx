@@ -20,6 +20,7 @@ import { Operations } from './views/operations';
 import { Overview } from './views/overview';
 import { Quality } from './views/quality';
 import { Runs } from './views/runs';
+import { CompareStudies } from './views/studies';
 import { StudyPage } from './views/study';
 
 const languageList = Object.keys(languages) as Language[];
@@ -31,7 +32,7 @@ const partNames = { '': 'nav.studies', ask: 'nav.ask', quality: 'nav.quality', r
 function Navigation() {
   const { say } = useText();
   const [kind = ''] = usePlace().path;
-  const current = kind === 'studies' ? '' : kind;
+  const current = kind === 'studies' || kind === 'compare' ? '' : kind;
   return (
     <nav class="parts" aria-label={say('nav.label')}>
       {parts.map((part) => (
@@ -123,6 +124,7 @@ function viewOf(place: Place): JSX.Element | undefined {
   }
   if (kind === undefined) return <Overview place={place} />;
   if (kind === 'studies' && id !== undefined) return <StudyPage key={id} id={id} place={place} />;
+  if (kind === 'compare') return <CompareStudies ids={place.path.slice(1)} />;
   if (kind === 'ask' && id === undefined) return <Ask place={place} />;
   if (kind === 'quality' && id === undefined) return <Quality place={place} />;
   if (kind === 'chips') return <Chips key={id ?? ''} place={place} />;

@@ -23,6 +23,8 @@ import type {
   ListTrialsResponse,
   RecommendResponse,
   Study,
+  SweepRequest,
+  SweepResponse,
   TuneRequest,
   UpdateStudyResponse,
 } from './wire';
@@ -131,6 +133,9 @@ export const api = {
   /** Answers a question and keeps nothing. */
   recommend: (question: TuneRequest, signal?: AbortSignal) =>
     send<RecommendResponse>('POST', 'plans:recommend', { question }, signal ? { signal } : {}),
+  /** Answers a question for several sizes and keeps nothing. */
+  sweep: (request: SweepRequest, signal?: AbortSignal) =>
+    send<SweepResponse>('POST', 'plans:sweep', request, signal ? { signal } : {}),
   createStudy: (question: TuneRequest) =>
     send<CreateStudyResponse>('POST', 'studies', { question }),
   updateStudy: (study: Study, words: StudyWords) =>

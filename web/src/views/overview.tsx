@@ -5,6 +5,7 @@ import type { Study } from '../api/wire';
 import { Shown, StateBadge } from '../parts/pieces';
 import { goTo, linkTo, type Place } from '../router';
 import { useText } from '../text/text';
+import { comparedLimit } from './studies';
 
 const states = ['queued', 'running', 'interrupted', 'cancelling', 'succeeded', 'failed', 'cancelled'];
 const outcomes = [
@@ -71,12 +72,21 @@ function Filters({ place }: { place: Place }) {
   );
 }
 
-function Row({ study }: { study: Study }) {
+function Row(props: { study: Study; isChosen: boolean; onChoose: (isChosen: boolean) => void }) {
+  const { study } = props;
   const text = useText();
   const { format } = text;
   const gain = study.gain_over_baseline_ratio;
   return (
     <tr>
+      <td>
+        <input
+          type="checkbox"
+          checked={props.isChosen}
+          aria-label={text.say('studies.chooseOne', { name: study.id })}
+          onChange={(event) => props.onChoose(event.currentTarget.checked)}
+        />
+      </td>
       <th scope="row">
         <a href={linkTo(['studies', study.id])}>{study.display_name || study.model_name || study.id}</a>
         <span class="quiet block">
@@ -107,6 +117,7 @@ function Row({ study }: { study: Study }) {
 export function Overview({ place }: { place: Place }) {
   const text = useText();
   const page = place.query['page'] ?? '';
+  const [chosen, setChosen] = useState<string[]>([]);
   const key = JSON.stringify(['studies', ...filterNames.map((name) => place.query[name]), page]);
   const reading = useRead(key, (signal) =>
     api.studies(
@@ -159,6 +170,7 @@ export function Overview({ place }: { place: Place }) {
                   <caption class="hidden">{text.say('overview.title')}</caption>
                   <thead>
                     <tr>
+                      <th scope="col">{text.say('studies.column')}</th>
                       <th scope="col">{text.say('model')}</th>
                       <th scope="col">{text.say('cluster')}</th>
                       <th scope="col">{text.say('filter.state')}</th>
@@ -177,11 +189,28 @@ export function Overview({ place }: { place: Place }) {
                   </thead>
                   <tbody>
                     {studies.map((study) => (
-                      <Row study={study} key={study.id} />
+                      <Row
+                        study={study}
+                        key={study.id}
+                        isChosen={chosen.includes(study.id)}
+                        onChoose={(isChosen) =>
+                          setChosen([...chosen.filter((id) => id !== study.id), ...(isChosen ? [study.id] : [])])
+                        }
+                      />
                     ))}
                   </tbody>
                 </table>
               </div>
+              {chosen.length > 0 && (
+                <p class="links" role="status">
+                  {text.say('studies.choose', { count: chosen.length })}
+                  {chosen.length >= 2 && chosen.length <= comparedLimit && (
+                    <a class="button" href={linkTo(['compare', ...chosen])}>
+                      {text.say('studies.compare')}
+                    </a>
+                  )}
+                </p>
+              )}
               <nav class="pages" aria-label={text.say('pages')}>
                 {page !== '' && (
                   <a href={linkTo([], { ...place.query, page: '' })}>{text.say('pages.first')}</a>

@@ -14,12 +14,13 @@ import { Dimensions } from './dimensions';
 import { PlanPage } from './plan';
 import { Plans } from './plans';
 import { PoolsPage } from './pools';
+import { Scaling } from './scaling';
 import { Search } from './search';
 import { TimelinePage } from './timeline';
 import { TrialPage } from './trial';
 import { Trials } from './trials';
 
-const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'pools', 'cluster', 'timeline', 'trials'] as const;
+const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'pools', 'cluster', 'timeline', 'scaling', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
 function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => void }) {
@@ -95,7 +96,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             <Head study={study} onChange={reading.again} />
             <nav class="tabs" aria-label={text.say('study.parts')}>
               {tabs
-                .filter((name) => (name !== 'trials' || hasTrials) && (name !== 'timeline' || !embedded) && (name !== 'pools' || hasPools))
+                .filter((name) => (name !== 'trials' || hasTrials) && ((name !== 'timeline' && name !== 'scaling') || !embedded) && (name !== 'pools' || hasPools))
                 .map((name) => (
                   <a
                     key={name}
@@ -117,6 +118,7 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'compare' && <Compare study={study} place={place} />}
             {tab === 'pools' && <PoolsPage study={study} place={place} />}
             {tab === 'cluster' && <ClusterPage study={study} place={place} />}
+            {tab === 'scaling' && <Scaling study={study} place={place} />}
             {tab === 'timeline' && <TimelinePage study={study} place={place} />}
             {tab === 'trials' && path[1] === undefined && <Trials id={id} place={place} />}
             {tab === 'trials' && path[1] !== undefined && <TrialPage study={study} number={path[1]} />}

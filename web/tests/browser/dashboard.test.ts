@@ -64,6 +64,9 @@ const pages: [string, () => string][] = [
   ['pools without a mix', () => study('a100x8+h100x64', '/pools?plan=ampere%2Bhopper')],
   ['cluster without a mix', () => study('a100x8+h100x64', '/cluster')],
   ['pools of one pool', () => study('a100x128', '/pools')],
+  ['studies side by side', () => `#/compare/${ids['a100x128']}/${ids[mix]}/${ids['h100x8']}`],
+  ['no studies to compare', () => '#/compare'],
+  ['scaling', () => study('a100x32', '/scaling')],
   ['timeline', () => study('a100x128', '/timeline?from=0.1&to=0.2')],
   ['compare', () => study('a100x128', '/compare?first=1&second=3')],
   ['compare nothing', () => study('h100x8', '/compare')],
@@ -127,7 +130,7 @@ describe('the overview', () => {
     const rows = page.locator('tbody tr');
     await page.goto(base);
     await rows.first().waitFor();
-    expect(await rows.count()).toBe(6);
+    expect(await rows.count()).toBe(8);
     await page.getByLabel('Search').fill('DEEPSEEK');
     await page.keyboard.press('Enter');
     await expect.poll(() => rows.count()).toBe(2);
@@ -139,7 +142,7 @@ describe('the overview', () => {
     expect(await page.getByLabel('Search').inputValue()).toBe('DEEPSEEK');
     await page.getByLabel('State').selectOption('failed');
     await page.getByRole('link', { name: 'Show all studies' }).click();
-    await expect.poll(() => rows.count()).toBe(6);
+    await expect.poll(() => rows.count()).toBe(8);
     await close();
   });
 
