@@ -31,7 +31,7 @@ function optionOf(points: readonly (Named | undefined)[], names: string[], axisN
   const { format, say } = text;
   const placed = points.flatMap((point, at) => (point ? [{ at, point }] : []));
   return (palette: Palette) => ({
-    grid: { left: 8, right: 24, top: 20, bottom: 36, containLabel: true },
+    grid: { left: 32, right: 24, top: 20, bottom: 36, containLabel: true },
     tooltip: tooltipOf(palette, ({ data }: { data?: { tip?: string } }) => data?.tip ?? ''),
     xAxis: {
       type: 'category' as const,
@@ -44,7 +44,7 @@ function optionOf(points: readonly (Named | undefined)[], names: string[], axisN
       axisLine: { lineStyle: { color: palette.line } },
       axisTick: { show: false },
     },
-    yAxis: { ...valueAxis(palette, say('tokens'), (value) => format.rate(value)), nameGap: 52 },
+    yAxis: { ...valueAxis(palette, say('tokens'), (value) => format.rate(value)), nameGap: 48 },
     series: [
       {
         type: 'custom',

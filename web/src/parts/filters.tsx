@@ -73,9 +73,10 @@ export function TextFilter(props: { place: Place; name: string; label: string; h
   );
 }
 
-export function FilterBar({ children }: { children: ComponentChildren }) {
+/** `label` tells several of them on one page apart. */
+export function FilterBar({ children, label }: { children: ComponentChildren; label?: string }) {
   return (
-    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+    <form class="filters" role="search" aria-label={label} onSubmit={(event) => event.preventDefault()}>
       {children}
     </form>
   );

@@ -27,7 +27,7 @@ function Answer({ answer, kind, place }: { answer: SweptAnswer; kind: SweepKind;
       <Chart spec={spec} />
       {shown?.best && (
         <>
-          <FilterBar>
+          <FilterBar label={say('scaling.point')}>
             <SelectFilter
               place={{ ...place, query: { ...place.query, point: String(shown.value) } }}
               name="point"
@@ -61,15 +61,17 @@ function Sizes({ study, kind, place }: { study: GetStudyResponse; kind: SweepKin
         if (numbers) goTo(linkTo(place.path, { ...place.query, values: numbers.join(','), point: '' }), true);
       }}
     >
-      <label>
-        {say(kind === 'nodes' ? 'scaling.nodes' : 'scaling.sequence')}
-        <input
-          value={typed}
-          aria-invalid={isWrong}
-          aria-describedby="scaling-hint"
-          onInput={(event) => setTyped(event.currentTarget.value)}
-        />
-      </label>
+      <div class="field">
+        <label>
+          {say(kind === 'nodes' ? 'scaling.nodes' : 'scaling.sequence')}
+          <input
+            value={typed}
+            aria-invalid={isWrong}
+            aria-describedby="scaling-hint"
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </label>
+      </div>
       <p id="scaling-hint" class={isWrong ? 'mistake' : 'quiet'}>
         {say('scaling.hint', { count: pointLimit })}
       </p>
@@ -94,7 +96,7 @@ export function Scaling({ study, place }: { study: GetStudyResponse; place: Plac
   return (
     <div class="stack">
       <p class="measure">{say(kind === 'nodes' ? 'scaling.lead' : 'scaling.sequenceLead')}</p>
-      <FilterBar>
+      <FilterBar label={say('scaling.over')}>
         <SelectFilter
           place={{ path: place.path, query: { over: kind } }}
           name="over"

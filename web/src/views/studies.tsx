@@ -48,22 +48,22 @@ function Sides({ studies }: { studies: readonly GetStudyResponse[] }) {
   const ids = studies.map(({ study }) => study?.id ?? '');
   return (
     <div class="stack">
-      <ul class="links">
+      <p class="links">
         {ids.map((id, at) => (
-          <li key={id}>
+          <span key={id}>
             <a href={linkTo(['studies', id])}>{names[at]}</a>{' '}
             <a class="quiet" href={linkTo(['compare', ...ids.filter((other) => other !== id)])} aria-label={say('studies.leaveOutOf', { name: names[at] ?? '' })}>
               {say('studies.leaveOut')}
             </a>
-          </li>
+          </span>
         ))}
-      </ul>
+      </p>
       {!isSameWork(studies) && <p class="note-box">{say('studies.otherWork')}</p>}
-      <Chart spec={spec} />
       <section class="card">
         <h2>{say('studies.figures')}</h2>
         <SideTable title={say('studies.figures')} names={names} rows={rows} />
       </section>
+      <Chart spec={spec} />
       <section class="card">
         <h2>{say('studies.questions')}</h2>
         {differences.length === 0 ? (

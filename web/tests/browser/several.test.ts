@@ -45,7 +45,7 @@ describe('the pools of a mixed cluster', () => {
     // The first plan mixes; the time of its stages comes from the server.
     const times = page.getByRole('figure', { name: 'Time of each stage' });
     expect(await times.locator('figcaption').innerText()).toMatch(/on ampere, .*on hopper/);
-    await page.getByLabel('Plan').selectOption({ index: 1 });
+    await page.locator('.filters select').selectOption({ index: 1 });
     await expect.poll(() => page.url()).toContain('plan=');
     await settle(page);
     await expectAccessible(page);
