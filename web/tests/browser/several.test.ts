@@ -100,7 +100,7 @@ describe('the question of a study at several sizes', () => {
     await chart.getByRole('button', { name: /as a table/ }).click();
     expect(await chart.getByRole('row').count()).toBe(3);
     // The flags belong to the point that is chosen.
-    await page.getByLabel('Plan for').selectOption('4');
+    await page.getByRole('combobox', { name: 'Plan for' }).selectOption('4');
     await expect.poll(() => page.url()).toContain('point=4');
     expect(await page.locator('#launch').innerText()).toContain('--nnodes 4');
     await settle(page);
