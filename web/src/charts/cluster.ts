@@ -32,7 +32,7 @@ export interface ClusterFacts {
   pools: PoolFacts[];
   nodesPerSegment: number;
   oversubscription: number;
-  /** Of one node to other pools; 0 if there is one pool only. */
+  /** The bandwidth from one node to other pools; 0 if there is one pool only. */
   betweenPoolsBytesPerSecond: number;
 }
 

@@ -119,7 +119,7 @@ export function poolSetsSpec(answer: Heterogeneous, text: Text): ChartSpec {
 
 const nameOf = (row: StageRow, text: Text) => text.say('stage.name', { number: String(row.number) });
 
-/** What each stage of a plan holds: its layers, by the pool that it is on. */
+/** The layers of each stage of a plan, by the pool that it is on. */
 export function stageLayersSpec(name: string, rows: readonly StageRow[], text: Text): ChartSpec {
   const { format, say } = text;
   const pools = poolsOf(rows);
