@@ -1,4 +1,4 @@
-// The messages of pipelines over pools of different chips (issue 28, part 1).
+// The messages of pipelines over pools of different chips.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Plans whose stages name their pools (issue 28, part 1).
+// Plans whose stages name their pools.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
