@@ -236,6 +236,10 @@ void PriceCollectives(const LayerProgram& program, const LayerContext& c, const 
     Add(cost.forward, cause, beside_forward * collective.forward_count);
     Add(cost.backward, cause,
         beside_backward * hidden_count + once * (collective.backward_count - hidden_count));
+    if (shape.nodes > 1) {
+      cost.forward.network += once * collective.forward_count;
+      cost.backward.network += once * collective.backward_count;
+    }
     cost.forward.host += host * collective.forward_count;
     cost.backward.host += host * c.profile.host_backward_ratio * collective.backward_count;
     if ((collective.modules & selective) != 0) {
@@ -254,6 +258,7 @@ PassTime operator+(const PassTime& a, const PassTime& b) {
   sum.host += b.host;
   sum.experts += b.experts;
   sum.weight_gradient += b.weight_gradient;
+  sum.network += b.network;
   return sum;
 }
 
@@ -263,6 +268,7 @@ void AddScaled(PassTime& sum, const PassTime& part, double n) {
   sum.device += n * part.device;
   sum.host += n * part.host;
   sum.weight_gradient += n * part.weight_gradient;
+  sum.network += n * part.network;
 }
 
 LayerGroups PlaceLayerGroups(const LayerSharding& s, const NodePool& pool) {

@@ -22,6 +22,7 @@ struct PassTime {
   Seconds host = Seconds(0);
   Seconds experts = Seconds(0);          // products of routed experts, part of kMatmul
   Seconds shared_experts = Seconds(0);   // all kernels of shared experts
+  Seconds network = Seconds(0);          // collectives between nodes, hidden ones included
   Seconds weight_gradient = Seconds(0);  // part of the backward pass that can be done later
 };
 
@@ -30,6 +31,7 @@ struct PassSums {
   Seconds device = Seconds(0);
   Seconds host = Seconds(0);
   Seconds weight_gradient = Seconds(0);
+  Seconds network = Seconds(0);
 };
 
 PassTime operator+(const PassTime& a, const PassTime& b);
@@ -40,6 +42,7 @@ inline void AddScaled(PassSums& sum, const PassSums& part, double n) {
   sum.device += n * part.device;
   sum.host += n * part.host;
   sum.weight_gradient += n * part.weight_gradient;
+  sum.network += n * part.network;
 }
 
 // The times of one layer (or embedding, or head) for one micro-batch on one device.

@@ -110,7 +110,10 @@ LayerTime PriceWithBestExperts(const LayerProgram& program, const LayerContext& 
 }
 
 PassSums SumsOf(const PassTime& pass) {
-  return {.device = pass.device, .host = pass.host, .weight_gradient = pass.weight_gradient};
+  return {.device = pass.device,
+          .host = pass.host,
+          .weight_gradient = pass.weight_gradient,
+          .network = pass.network};
 }
 
 LayerPasses<PassSums> SumsOf(const LayerTime& layer) {

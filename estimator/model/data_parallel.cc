@@ -203,6 +203,11 @@ class Tail {
   StageParameters least_;  // the smallest message
 };
 
+// Returns whether states are exchanged between nodes.
+bool LeavesNode(const DataGroups& groups) {
+  return groups.dense.nodes > 1 || groups.dense_replicas.nodes > 1 || groups.expert.nodes > 1;
+}
+
 }  // namespace
 
 DataGroups PlaceDataGroups(const StageDevices& d) {
@@ -256,8 +261,12 @@ StepTail TailModel::Of(const Stage& s, const StageTime& time, const PipelineShap
     return sharding.zero_stage >= sharded_from ? Window{.whole = pass, .own = pass}
                                                : WindowOf(pass, shape, profile);
   };
-  const Window backward = window(time.backward_window, 2);
-  const Window forward = window(time.forward_window, 3);
+  const bool shares_network = LeavesNode(groups_);
+  const auto idle = [&](Seconds pass, Seconds network) {
+    return shares_network ? std::max(Seconds(0), pass - network) : pass;
+  };
+  const Window backward = window(idle(time.backward_window, time.backward_network), 2);
+  const Window forward = window(idle(time.forward_window, time.forward_network), 3);
   const Seconds reduce = tail.ReduceGradients();
   const bool hides_reduction = overlap.gradient_reduce && tail.FillsBuckets();
   const Seconds exposed_reduce = hides_reduction ? Exposed(reduce, backward, hiding) : reduce;

@@ -83,6 +83,8 @@ StageTime TimeOf(const Stage& s, const UnitSums& unit, bool is_pipelined) {
   if (plain_device.count() > 0) {
     time.forward_window = forward.device / plain_device * plain_wall;
     time.backward_window = backward.device / plain_device * plain_wall;
+    time.forward_network = forward.network;
+    time.backward_network = backward.network;
   }
   AddRecompute(s, unit, backward);
   const Seconds device = forward.device + backward.device;

@@ -84,6 +84,9 @@ struct StageTime {
   // not be the one that recomputes. So more recomputation never makes a step shorter.
   Seconds forward_window = Seconds(0);
   Seconds backward_window = Seconds(0);
+  // Time in which the collectives of the layers occupy the network between nodes.
+  Seconds forward_network = Seconds(0);
+  Seconds backward_network = Seconds(0);
 };
 
 // Returns the time of a stage that takes `ratio` times as long for everything.

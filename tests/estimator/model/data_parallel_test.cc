@@ -334,6 +334,37 @@ TEST(Tail, Zero3MessagesOfExpertsAndTheRest) {
   EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel), expected, 1e-6 * expected);
 }
 
+// The tokens of 8 experts on 16 devices of two nodes pass the NICs that ZeRO-3's messages need: two
+// messages each way and pass, of 2 bytes for each of 4096 elements of the two copies of a rank's
+// tokens. Where messages are longer than the computation, a second of it hides 0.9 seconds, and a
+// hidden second costs the chip's slowdown.
+TEST(Tail, ExchangesBetweenNodesLeaveLessToHideBehind) {
+  OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 2);
+  NodePool& pool = problem.cluster.pools.front();
+  pool.inter_node.nic_bandwidth = {1e9};
+  ParallelPlan plan = {.tensor_parallel = 2,
+                       .data_parallel = 8,
+                       .expert_parallel = 8,
+                       .expert_tensor_parallel = 2,
+                       .zero_stage = 3};
+  plan.sequence_parallel = true;
+  const double bare = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+  problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
+  const Estimate estimate = FullOf(problem, plan);
+  const double exposed = Line(estimate, TimeCause::kDataParallel);
+  const int micro_batches = problem.workload.global_batch_size / plan.data_parallel;
+  const double tokens = problem.workload.sequence_length / 2.0;
+  const double exchange = 4 * 32 * micro_batches *
+                          Time(problem, CollectiveKind::kAllToAll, 2 * 4096 * 2 * tokens, {4, 2});
+  const double pipeline = estimate.step_time.count() - exposed -
+                          Line(estimate, TimeCause::kOptimizer) -
+                          Line(estimate, TimeCause::kFixed);
+  ASSERT_GT(exchange, 0.1 * pipeline);
+  const double hidden = 0.9 * (pipeline - exchange);
+  ASSERT_LT(hidden, 0.9 * bare);
+  EXPECT_NEAR(exposed, bare - (1 - pool.chip.overlap_slowdown) * hidden, 1e-6 * bare);
+}
+
 // Each of v chunks waits for p micro-batches of the others, so longer messages run beside (p (v -
 // 1) + 1) / v micro-batches: 1, 2.5 and 3.25 for 1, 2 and 4 chunks of 4 stages.
 TEST(Tail, ChunksThatSynchroniseApart) {
