@@ -261,7 +261,9 @@ StepTail TailModel::Of(const Stage& s, const StageTime& time, const PipelineShap
     return sharding.zero_stage >= sharded_from ? Window{.whole = pass, .own = pass}
                                                : WindowOf(pass, shape, profile);
   };
-  const bool shares_network = LeavesNode(groups_);
+  // A stage of a pipeline also waits for others, and its network is idle then, so its window stays
+  // whole.
+  const bool shares_network = shape.stages == 1 && LeavesNode(groups_);
   const auto idle = [&](Seconds pass, Seconds network) {
     return shares_network ? std::max(Seconds(0), pass - network) : pass;
   };
