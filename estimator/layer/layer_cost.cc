@@ -245,6 +245,7 @@ void PriceCollectives(const LayerProgram& program, const LayerContext& c, const 
     if ((collective.modules & selective) != 0) {
       Add(cost.selective, cause, beside_forward * collective.forward_count);
       cost.selective.host += host * collective.forward_count;
+      if (shape.nodes > 1) cost.selective.network += once * collective.forward_count;
     }
   }
 }
@@ -337,6 +338,7 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const
   }
   PriceCollectives(program, c, site, selective, cost);
   cost.full.host = cost.forward.host + c.profile.host_per_recomputed_layer;
+  cost.full.network = cost.forward.network;
   // Recomputed kernels count as recomputation, their collectives under their own cause.
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const auto cause = static_cast<TimeCause>(i);

@@ -83,10 +83,10 @@ StageTime TimeOf(const Stage& s, const UnitSums& unit, bool is_pipelined) {
   if (plain_device.count() > 0) {
     time.forward_window = forward.device / plain_device * plain_wall;
     time.backward_window = backward.device / plain_device * plain_wall;
-    time.forward_network = forward.network;
-    time.backward_network = backward.network;
   }
   AddRecompute(s, unit, backward);
+  time.forward_network = forward.network;
+  time.backward_network = backward.network;
   const Seconds device = forward.device + backward.device;
   time.wall = DeviceWithHost(device, forward.host + backward.host);
   if (!is_pipelined) time.backward_window += time.wall - plain_wall;

@@ -357,8 +357,7 @@ TEST(Tail, ExchangesBetweenNodesLeaveLessToHideBehind) {
   const double exchange = 4 * 32 * micro_batches *
                           Time(problem, CollectiveKind::kAllToAll, 2 * 4096 * 2 * tokens, {4, 2});
   const double pipeline = estimate.step_time.count() - exposed -
-                          Line(estimate, TimeCause::kOptimizer) -
-                          Line(estimate, TimeCause::kFixed);
+                          Line(estimate, TimeCause::kOptimizer) - Line(estimate, TimeCause::kFixed);
   ASSERT_GT(exchange, 0.1 * pipeline);
   const double hidden = 0.9 * (pipeline - exchange);
   ASSERT_LT(hidden, 0.9 * bare);
