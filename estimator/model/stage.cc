@@ -119,7 +119,9 @@ StageTime Scaled(const StageTime& time, double ratio) {
           .forward_copies = ratio * time.forward_copies,
           .backward_copies = ratio * time.backward_copies,
           .forward_window = ratio * time.forward_window,
-          .backward_window = ratio * time.backward_window};
+          .backward_window = ratio * time.backward_window,
+          .forward_network = ratio * time.forward_network,
+          .backward_network = ratio * time.backward_network};
 }
 
 StagePasses<PassTime> Scaled(const StagePasses<PassTime>& passes, double ratio) {
