@@ -22,6 +22,7 @@
 #include "estimator/learning/uncertainty.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "search_space/base/status.h"
+#include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
 #include "server/convert/question_answers.h"
 #include "server/rpc/client/client.h"
@@ -204,6 +205,12 @@ absl::Status CheckStdin(const CompareOptions& options) {
   return absl::OkStatus();
 }
 
+// Returns the id of a case's plan.
+absl::StatusOr<std::string> DigestOf(const NamedCase& named, QuestionResolver& resolver) {
+  ASSIGN_OR_RETURN(const ResolvedCase resolved, CheckCase(named.asked, resolver));
+  return MakePlanKey(resolved.plan.plan).digest;
+}
+
 absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
                                            const GlobalFlags& flags) {
   RETURN_IF_ERROR(CheckStdin(options));
@@ -224,6 +231,10 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
   RETURN_IF_ERROR(Mistakes(cases, answers));
   v1::PlanComparison comparison = CompareEstimates(*answers.estimates[0], *answers.estimates[1]);
   AddCertainty(answers.pair, comparison);
+  ASSIGN_OR_RETURN(const std::string first, DigestOf(cases[0], resolver));
+  ASSIGN_OR_RETURN(const std::string second, DigestOf(cases[1], resolver));
+  comparison.set_first_plan_digest(first);
+  comparison.set_second_plan_digest(second);
   return comparison;
 }
 

@@ -44,6 +44,7 @@ struct TuneOptions {
 AnswerForm FormOfTune(const TuneOptions& options, const GlobalFlags& flags) {
   AnswerForm form = FormOf(flags);
   form.save_folder = options.save_folder;
+  form.notes.lists_all_kinds = options.question.plan_count.has_value();
   return form;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,22 @@ std::string DifferenceTable(const google::protobuf::Map<std::string, Value>& fir
   return rows.empty() ? "  no term differs\n" : table.Text("  ");
 }
 
+// Says between which bounds the difference of the step times is.
+std::string DifferenceWords(const v1::PlanComparison& comparison) {
+  const auto seconds = [](double value) { return Signed(value, SecondsText(std::abs(value))); };
+  return fmt::format(
+      "The second takes {} a step compared with the first; between {} and {} with a probability of "
+      "80 %.",
+      seconds(comparison.step_time_difference_seconds()),
+      seconds(comparison.step_time_difference_low_seconds()),
+      seconds(comparison.step_time_difference_high_seconds()));
+}
+
+// Returns the name of a plan in a comparison, with its id if that is known.
+std::string NameWithId(std::string_view name, const std::string& digest) {
+  return digest.empty() ? std::string(name) : fmt::format("{} (plan {})", name, digest);
+}
+
 // Says which plan is faster and how sure that is, a sentence a line.
 std::string Verdict(const v1::PlanComparison& comparison, int columns) {
   const v1::Estimate& first = comparison.first();
@@ -62,6 +79,9 @@ std::string Verdict(const v1::PlanComparison& comparison, int columns) {
       slow.step_time_seconds() / fast.step_time_seconds(), SecondsText(fast.step_time_seconds()),
       SecondsText(slow.step_time_seconds()));
   if (!fast.fits()) text += "But it does not fit.\n";
+  if (comparison.has_step_time_difference_low_seconds()) {
+    text += Wrapped(DifferenceWords(comparison), columns);
+  }
   const bool overlap = fast.step_time_high_seconds() >= slow.step_time_low_seconds();
   if (comparison.has_first_is_faster_probability_ratio()) {
     const double probability = comparison.first_is_faster_probability_ratio();
@@ -81,7 +101,7 @@ std::string Verdict(const v1::PlanComparison& comparison, int columns) {
   return text;
 }
 
-std::string MemoryLine(const char* name, const v1::Estimate& estimate, int columns) {
+std::string MemoryLine(const std::string& name, const v1::Estimate& estimate, int columns) {
   const std::string fits =
       estimate.fits() ? fmt::format("fits ({})", ProbabilityText(estimate.fit_probability_ratio()))
                       : "does not fit";
@@ -119,7 +139,8 @@ std::string ComparisonReport(const v1::PlanComparison& comparison, int columns) 
              first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
              comparison.memory_difference_bytes(),
              [](double bytes) { return GibText(static_cast<std::int64_t>(bytes)) + " GiB"; }) +
-         MemoryLine("first", first, columns) + MemoryLine("second", second, columns) +
+         MemoryLine(NameWithId("first", comparison.first_plan_digest()), first, columns) +
+         MemoryLine(NameWithId("second", comparison.second_plan_digest()), second, columns) +
          LearntReport(first, second);
 }
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,7 @@ std::vector<std::string> RowOf(int rank, const v1::RankedPlan& ranked, const std
     words += fmt::format("; by {} figures", e.provenance());
   }
   if (ranked.like_count() > 0) words += fmt::format("; +{} alike", CountText(ranked.like_count()));
+  if (!ranked.reason().empty()) words += fmt::format("; {}", ranked.reason());
   return {fmt::format("{}", rank),
           IntervalText(e),
           CountText(static_cast<std::int64_t>(e.tokens_per_second_per_device())),
@@ -52,6 +55,44 @@ std::vector<std::string> RowOf(int rank, const v1::RankedPlan& ranked, const std
               ? ProbabilityText(ranked.fastest_probability_ratio())
               : "-",
           std::move(words)};
+}
+
+// A field of a plan in plain words; its values stand in place of "#".
+struct RangeName {
+  std::string_view field;
+  std::string_view words;
+};
+
+constexpr RangeName kRangeNames[] = {
+    {"data_parallel", "data parallelism of #"},
+    {"context_parallel", "context parallelism of #"},
+    {"context_parallel_kind", "context parallelism by #"},
+    {"expert_parallel", "expert parallelism of #"},
+    {"expert_tensor_parallel", "tensor parallelism of # for experts"},
+    {"virtual_pipeline", "# virtual stages"},
+    {"micro_batch_size", "micro-batches of #"},
+    {"zero_stage", "ZeRO #"},
+    {"zero_group_size", "ZeRO groups of #"},
+    {"schedule", "schedule #"},
+    {"rank_order", "order of ranks #"},
+    {"recompute.granularity", "recomputation #"},
+    {"optimizer_offload_ratio", "a share of # of the optimizer on the host"},
+    {"activation_offload_ratio", "a share of # of the layers' activations on the host"},
+    {"whole_weights_ratio", "a share of # of the weights gathered"},
+    {"sequence_parallel", "with or without sequence parallelism"},
+    {"layers_per_stage", "# of the layers over the stages"},
+    {"recompute.layer_counts", "# recomputed"},
+};
+
+// Says in plain words in which field plans that cannot be told apart differ: "ZeRO groups of 4 or
+// the whole group".
+std::string RangeWords(const v1::FieldRange& range) {
+  const auto* const name = std::ranges::find(kRangeNames, range.field(), &RangeName::field);
+  if (name == std::end(kRangeNames)) return fmt::format("{} {}", range.field(), range.values());
+  std::string words(name->words);
+  const std::size_t at = words.find('#');
+  if (at != std::string::npos) words.replace(at, 1, range.values());
+  return words;
 }
 
 }  // namespace
@@ -98,11 +139,9 @@ std::string LikeLines(const v1::TuneResult& result, int columns) {
     ++rank;
     if (ranked.like_count() == 0) continue;
     std::vector<std::string> ranges;
-    for (const v1::FieldRange& range : ranked.like_ranges()) {
-      ranges.push_back(fmt::format("{} {}", range.field(), range.values()));
-    }
+    for (const v1::FieldRange& range : ranked.like_ranges()) ranges.push_back(RangeWords(range));
     lines += Wrapped(fmt::format("{}: {} more that cannot be told apart: {}", rank,
-                                 CountText(ranked.like_count()), fmt::join(ranges, ", ")),
+                                 CountText(ranked.like_count()), fmt::join(ranges, "; ")),
                      columns, kIndent, std::string(kIndent) + kIndent);
   }
   return lines;

@@ -151,6 +151,27 @@ std::string LaunchOf(const v1::SweepPoint& point, int columns) {
   return text;
 }
 
+// Says why the plans of the points are those to launch, unless there are too many points: then only
+// of the one to take.
+std::string Reasons(const v1::SweepResponse& sweep, const Shown& shown, int columns) {
+  constexpr int kMostTold = 6;
+  std::string text;
+  for (int i = 0; i < sweep.points_size(); ++i) {
+    const v1::SweepPoint& point = sweep.points(i);
+    const bool is_taken = shown.take && i == sweep.recommended_index();
+    const bool is_told = is_taken || sweep.points_size() <= kMostTold;
+    if (!is_told || !point.has_launch() || point.launch().reason().empty()) continue;
+    std::string place = fmt::format("{} device{}", CountText(point.device_count()),
+                                    point.device_count() == 1 ? "" : "s");
+    if (shown.clusters) place += " of " + point.cluster_name();
+    if (point.free_memory_ratio() > 0) {
+      place += fmt::format(" with {} of the memory left", PercentText(point.free_memory_ratio()));
+    }
+    text += Wrapped(fmt::format("{}: {}", place, point.launch().reason()), columns, "", kIndent);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<double> PriceOf(const DeviceHourPrices& prices, const std::string& chip) {
@@ -175,6 +196,7 @@ std::string SweepReport(const v1::SweepResponse& sweep, const DeviceHourPrices& 
   const auto found = std::ranges::find_if(sweep.points(), &v1::SweepPoint::has_best);
   if (found != sweep.points().end()) text += CostModelLine(found->best().estimate());
   text += table.Text("", columns);
+  text += Reasons(sweep, shown, columns);
   for (const std::string& warning : sweep.warnings()) {
     text += Wrapped("warning: " + warning, columns, "", kIndent);
   }

@@ -243,7 +243,6 @@ std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& p
   return Heading("Pruned", notes) + table.Text(kIndent, notes.columns);
 }
 
-// Shows the largest first and leaves out zeros.
 template <typename Value, typename Format>
 std::string BreakdownTable(const google::protobuf::Map<std::string, Value>& lines, Format format) {
   std::vector<std::pair<std::string, double>> sorted;
@@ -353,8 +352,8 @@ std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) 
 }
 
 std::string Title(const v1::Study& study) {
-  return fmt::format("{} on {} ({} devices)", study.model_name(), study.cluster_name(),
-                     CountText(study.device_count()));
+  return fmt::format("{} on {} ({} device{})", study.model_name(), study.cluster_name(),
+                     CountText(study.device_count()), study.device_count() == 1 ? "" : "s");
 }
 
 std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
@@ -382,7 +381,7 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
       text += Item(suggestion, notes);
     }
   }
-  if (notes.brevity > 0) return text;
+  if (!notes.is_verbose) return text + "\n--verbose shows what was pruned.\n";
   std::int64_t pruned = 0;
   for (const auto& [rule, count] : infeasible.pruned_count_by_rule()) pruned += count;
   return text + PruneTable(infeasible.pruned_count_by_rule(), pruned, notes);
@@ -413,17 +412,20 @@ std::string Details(const v1::TuneResult& result, const ReportNotes& notes) {
   }
   std::string text;
   if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
-  return text +
-         PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes) +
-         DefaultsTable(result, notes);
+  text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
+  if (!result.recommendation().empty()) {
+    text += Item("The one or two further searches, for the plan to launch, are not counted.", notes);
+  }
+  return text + DefaultsTable(result, notes);
 }
 
 std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
   constexpr int kMaxKinds[] = {1'000, 1'000, 3, 2, 1};  // by brevity
+  const int most = notes.lists_all_kinds ? result.plans_size() : kMaxKinds[notes.brevity];
   text += Verdict(answer, notes) + MixLines(result, notes.columns) + SearchLine(answer, notes) +
-          "\n" + KindsTable(result, notes.columns, kMaxKinds[notes.brevity]);
+          "\n" + KindsTable(result, notes.columns, most);
   if (notes.is_verbose) text += LikeLines(result, notes.columns);
   const std::string gain = GainLine(result);
   if (!gain.empty()) text += Wrapped(gain, notes.columns);

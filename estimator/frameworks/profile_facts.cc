@@ -178,6 +178,7 @@ constexpr WordRow kWordRows[] = {
     {"fp8_inputs_are_kept", Flag<&FrameworkProfile::fp8_inputs_are_kept>},
     {"fp8_weights_are_kept", Flag<&FrameworkProfile::fp8_weights_are_kept>},
     {"hides_backward_tensor_parallel", Flag<&FrameworkProfile::hides_backward_tensor_parallel>},
+    {"overlaps_only_sequence_parallel", Flag<&FrameworkProfile::overlaps_only_sequence_parallel>},
     {"gradient_wire_dtype", GradientChoice<&FrameworkProfile::gradient_wire_dtype>},
     {"bf16_gradient_dtype", GradientChoice<&FrameworkProfile::bf16_gradient_dtype>},
     {"buckets_have_owners", Flag<&FrameworkProfile::buckets_have_owners>},

@@ -212,12 +212,15 @@ void AppendTensorParallel(const LayerContext& c, double input_width, ModuleSet m
   const Bytes input = RoundedBytes(2 * TokensPerRank(c) * input_width);
   const Bytes output = RoundedBytes(2 * TokensPerRank(c) * c.model.hidden_size);
   const int beside = c.profile.hides_backward_tensor_parallel ? 1 : 0;
+  const bool is_overlapped =
+      c.workload.overlap.tensor_parallel &&
+      (c.sharding.sequence_parallel || !c.profile.overlaps_only_sequence_parallel);
   const auto append = [&](CollectiveKind kind, Bytes bytes, int forward, int backward, int hidden) {
     program.collectives.push_back({.kind = kind,
                                    .bytes = bytes,
                                    .forward_count = forward,
                                    .backward_count = backward,
-                                   .hidden_by_compute = c.workload.overlap.tensor_parallel,
+                                   .hidden_by_compute = is_overlapped,
                                    .backward_beside_gemm = hidden,
                                    .modules = modules});
   };

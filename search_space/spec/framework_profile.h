@@ -81,6 +81,8 @@ struct FrameworkProfile {
   // In backward the gather of the input overlaps the GEMM of the input's gradient, and the
   // reduction of that gradient overlaps the GEMM of the weight's gradient.
   bool hides_backward_tensor_parallel = false;
+  // overlap.tensor_parallel is about sequence parallelism only; without it, nothing is overlapped.
+  bool overlaps_only_sequence_parallel = false;
   // The type on the wire during the reduction; nullopt: the gradients' own type.
   std::optional<GradientDtype> gradient_wire_dtype = {};
   double gradient_bucket_exposed_ratio = 0.1;  // share of overlapped reduction that stays visible

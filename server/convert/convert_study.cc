@@ -317,6 +317,7 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
   }
   if (plan.fastest_probability) wire.set_fastest_probability_ratio(*plan.fastest_probability);
   if (plan.run) Fill(*plan.run, *wire.mutable_run());
+  if (!plan.reason.empty()) wire.set_reason(plan.reason);
   return wire;
 }
 

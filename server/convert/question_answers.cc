@@ -12,6 +12,7 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
 #include "server/convert/case_answers.h"
 #include "server/convert/convert.h"
 #include "server/convert/status_wire.h"
@@ -86,6 +87,8 @@ absl::StatusOr<v1::ComparePlansResponse> Compare(v1::EvaluatePlansRequest asked,
   for (const v1::ComparedPair& compared : ComparePairs(answers, asked.pairs())) {
     AddCertainty(compared, comparison);
   }
+  comparison.set_first_plan_digest(MakePlanKey(answers[0].plan).digest);
+  comparison.set_second_plan_digest(MakePlanKey(answers[1].plan).digest);
   *response.mutable_first_plan() = ToWire(answers[0].plan);
   *response.mutable_second_plan() = ToWire(answers[1].plan);
   return response;

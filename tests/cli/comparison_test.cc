@@ -47,6 +47,23 @@ TEST(CompareEstimates, SubtractsEveryTermOfEither) {
   EXPECT_EQ(comparison.memory_difference_bytes().at("activations"), 21474836480);
 }
 
+// The bounds of the ratio, 0.5 and 0.75, are -6 s and -3 s of the first plan's 12 s.
+TEST(ComparisonReport, StatesTheDifferenceAndTheIds) {
+  v1::PlanComparison comparison = CompareEstimates(Slow(), Fast());
+  v1::ComparedPair pair;
+  pair.set_faster_probability_ratio(0.02);
+  pair.set_step_time_ratio_low(0.5);
+  pair.set_step_time_ratio_high(0.75);
+  AddCertainty(pair, comparison);
+  comparison.set_first_plan_digest("aaaa");
+  comparison.set_second_plan_digest("bbbb");
+  const std::string report = ComparisonReport(comparison, kColumns);
+  EXPECT_THAT(report, HasSubstr("The second takes -4.00 s a step compared with the first; between "
+                                "-6.00 s and -3.00 s with a probability of 80 %.\n"));
+  EXPECT_THAT(report, HasSubstr("first (plan aaaa): "));
+  EXPECT_THAT(report, HasSubstr("second (plan bbbb): "));
+}
+
 TEST(ComparisonReport, LargestDifferenceFirst) {
   const std::string report = ComparisonReport(CompareEstimates(Slow(), Fast()), kColumns);
   EXPECT_THAT(report, HasSubstr("The second is 1.50x as fast: 8.00 s against 12.0 s a step.\n"));

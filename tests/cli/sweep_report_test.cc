@@ -41,6 +41,19 @@ TEST(SweepReportTest, ShowsHowSurelyEachPointFits) {
   EXPECT_THAT(report, AllOf(HasSubstr("memory left"), Not(HasSubstr("cluster"))));
 }
 
+// Every point says why its plan is the one to launch.
+TEST(SweepReportTest, SaysWhy) {
+  const auto sweep = Parse("points { device_count: 1 best {" + Best(10, 0.97) + "} launch {" +
+                           Best(11, 0.99) + " reason: 'It is surer.' } } points { device_count: 16 "
+                           "free_memory_ratio: 0.2 best {" + Best(5, 0.97) + "} launch {" +
+                           Best(6, 0.99) + " reason: 'It is plainer.' } }");
+  const std::string report = SweepReport(sweep, {}, 100);
+  EXPECT_THAT(report, HasSubstr("\n1 device: It is surer.\n"));
+  EXPECT_THAT(report, HasSubstr("\n16 devices with 20.0 % of the memory left: It is plainer.\n"));
+  EXPECT_THAT(report, HasSubstr("11.0 s"));
+  EXPECT_THAT(report, Not(HasSubstr("10.0 s")));
+}
+
 TEST(SweepReportTest, ARunHasItsDaysAndPrice) {
   const auto sweep = Parse("points { device_count: 8 best {" + Best(10, 0.97, kRun) +
                            "} } recommended_index: 0 reason: '8 devices of c'");

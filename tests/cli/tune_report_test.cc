@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "cli/reports/chip_table.h"
 #include "cli/reports/progress_line.h"
@@ -143,6 +144,31 @@ TEST(StudyReportTest, FitsAScreen) {
   EXPECT_THAT(report, HasSubstr("kept-here"));
   const std::string verbose = StudyReport(answer, {.columns = 80, .is_verbose = true});
   EXPECT_THAT(verbose, Not(HasSubstr("(--verbose)")));
+  // Who asks for 21 kinds gets them.
+  const std::string asked = StudyReport(answer, {.columns = 80, .lists_all_kinds = true});
+  EXPECT_THAT(asked, HasSubstr("\n 21  8.00 s"));
+  EXPECT_THAT(asked, Not(HasSubstr("more kinds of plans")));
+}
+
+// Ranges are read as words, and a faster plan says why it is not the first.
+TEST(StudyReportTest, PlainWordsOfTheList) {
+  v1::GetStudyResponse answer = Answer();
+  v1::RankedPlan& plan = *answer.mutable_result()->mutable_plans(0);
+  plan.set_like_count(3);
+  for (const auto& [field, values] : {std::pair("zero_group_size", "4 or the whole group"),
+                                      std::pair("sequence_parallel", "true or false"),
+                                      std::pair("unknown", "1 to 2")}) {
+    v1::FieldRange& range = *plan.add_like_ranges();
+    range.set_field(field);
+    range.set_values(values);
+  }
+  v1::RankedPlan& second = *answer.mutable_result()->add_plans();
+  second = plan;
+  second.set_reason("faster than 1, but fits with only 80 %");
+  const std::string report = StudyReport(answer, {.columns = 160, .is_verbose = true});
+  EXPECT_THAT(report, HasSubstr("1: 3 more that cannot be told apart: ZeRO groups of 4 or the whole "
+                                "group; with or without sequence parallelism; unknown 1 to 2\n"));
+  EXPECT_THAT(report, HasSubstr("faster than 1, but fits with only 80 %"));
 }
 
 class WidthTest : public testing::TestWithParam<int> {};
@@ -310,14 +336,17 @@ TEST(StudyReportTest, Infeasible) {
               HasSubstr("lacks 20.0 GiB on each device; optimizer_states take most of its"));
   EXPECT_THAT(report, HasSubstr("in use 100.0 GiB of 80.0 GiB"));
   EXPECT_THAT(report, HasSubstr("  cluster.pools[0].node_count = 2\n"));
-  EXPECT_THAT(report, HasSubstr("memory       30  75.0 %"));  // 30 of 40
+  EXPECT_THAT(report, Not(HasSubstr("75.0 %")));
+  EXPECT_THAT(report, HasSubstr("--verbose shows what was pruned"));
+  EXPECT_THAT(StudyReport(answer, {.is_verbose = true}),
+              HasSubstr("memory       30  75.0 %"));  // 30 of 40
 }
 
 TEST(StudyReportTest, StudyWithoutAnswer) {
   const auto answer = Parse<v1::GetStudyResponse>(
       "study { state: 'failed' outcome: 'failed' model_name: 'm' cluster_name: 'c' "
       "device_count: 1 error_message: 'it broke' }");
-  EXPECT_EQ(StudyReport(answer, {}), "m on c (1 devices)\nstate: failed (failed)\nit broke\n");
+  EXPECT_EQ(StudyReport(answer, {}), "m on c (1 device)\nstate: failed (failed)\nit broke\n");
 }
 
 TEST(StudyTableTest, RunningStudiesHaveNoFigures) {

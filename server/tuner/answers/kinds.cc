@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
@@ -14,6 +16,8 @@
 
 namespace meshwright {
 namespace {
+
+constexpr std::string_view kGroupSize = "zero_group_size";
 
 template <typename Value>
 std::string RangeText(const std::set<Value>& values) {
@@ -28,14 +32,25 @@ std::string RangeText(const std::set<Value>& values) {
   }
 }
 
+// Zero stands for the whole data-parallel group.
+std::string GroupRange(std::set<int> sizes) {
+  const bool has_whole = sizes.erase(0) > 0;
+  std::string text = sizes.size() == 1 ? fmt::format("{}", *sizes.begin()) : RangeText(sizes);
+  return has_whole ? text + " or the whole group" : text;
+}
+
 // Adds the range of one member of the plans, if they differ in it.
 template <typename Value, typename Get>
 void AddRange(std::string_view name, const Get& get, const ParallelPlan& first,
               std::span<const ParallelPlan* const> others, std::vector<FieldRange>& ranges) {
   std::set<Value> values = {get(first)};
   for (const ParallelPlan* plan : others) values.insert(get(*plan));
-  if (values.size() > 1)
-    ranges.push_back({.field = std::string(name), .values = RangeText(values)});
+  if (values.size() < 2) return;
+  std::string text = RangeText(values);
+  if constexpr (std::is_same_v<Value, int>) {
+    if (name == kGroupSize) text = GroupRange(values);
+  }
+  ranges.push_back({.field = std::string(name), .values = std::move(text)});
 }
 
 }  // namespace

@@ -29,26 +29,35 @@
 namespace meshwright {
 namespace {
 
+// Plans that differ by less are shown as equally fast.
+constexpr double kShownSlower = 0.0005;
+// Plans that fit with this probability are equally sure to fit.
+constexpr double kSureToFit = 0.99;
+
 double SlowerBy(const Estimate& estimate, const Estimate& other) {
   return estimate.step_time / other.step_time - 1;
+}
+
+bool IsSame(const RankedPlan& a, const RankedPlan& b) {
+  return a.plan == b.plan && a.settings == b.settings;
 }
 
 // The plans among which one is chosen, with what the choice needs.
 class Table {
  public:
   Table(const PreparedQuestion& question, std::vector<RankedPlan> candidates, KnownPlans known,
-        AnalyticModel& model)
+        SwitchedPlans& plans)
       : limits_(question.request.choice),
         sequence_length_(question.problem.workload.sequence_length),
         candidates_(std::move(candidates)),
         known_(std::move(known)) {
     for (const RankedPlan& ranked : candidates_) {
-      uncertainties_.push_back(model.UncertaintyOf(ranked.plan, ranked.estimate));
+      uncertainties_.push_back(plans.UncertaintyOf(ranked));
     }
     std::vector<Alternative> alternatives;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      alternatives.push_back(
-          {candidates_[i].plan, candidates_[i].estimate, uncertainties_[i], sequence_length_});
+      alternatives.push_back({candidates_[i].plan, candidates_[i].estimate, uncertainties_[i],
+                              sequence_length_, !candidates_[i].settings.empty()});
     }
     choice_ = RankChoices(alternatives, limits_, known_);
   }
@@ -58,11 +67,12 @@ class Table {
   // Returns the first plan of each kind in their order, at most `count`, with the number of plans
   // and the ranges of the fields that the line of each stands for. Leaves out the plan `hidden`,
   // unless it is the first.
-  [[nodiscard]] std::vector<RankedPlan> Kinds(std::size_t count, const ParallelPlan* hidden) const {
+  [[nodiscard]] std::vector<RankedPlan> Kinds(std::size_t count, const RankedPlan* hidden) const {
     std::vector<PlanKind> kinds;
     for (const std::size_t i : choice_.order) {
       const ParallelPlan& plan = candidates_[i].plan;
-      if (hidden != nullptr && i != choice_.order.front() && plan == *hidden) continue;
+      const bool is_hidden = hidden != nullptr && IsSame(candidates_[i], *hidden);
+      if (is_hidden && i != choice_.order.front()) continue;
       const auto known = std::ranges::find_if(kinds, [&](const PlanKind& kind) {
         return AreOneKind(candidates_[kind.first].plan, plan);
       });
@@ -80,13 +90,13 @@ class Table {
     if (!known_.own.has_value()) return false;
     const auto end = choice_.order.begin() + static_cast<std::ptrdiff_t>(choice_.tied_count);
     return std::any_of(choice_.order.begin(), end,
-                       [&](std::size_t i) { return candidates_[i].plan == *known_.own; });
+                       [&](std::size_t i) { return IsOwn(candidates_[i]); });
   }
 
   // Makes the user's own plan the first.
   void PutOwnFirst() {
     const auto own = std::ranges::find_if(
-        choice_.order, [&](std::size_t i) { return candidates_[i].plan == *known_.own; });
+        choice_.order, [&](std::size_t i) { return IsOwn(candidates_[i]); });
     std::rotate(choice_.order.begin(), own, own + 1);
   }
 
@@ -123,6 +133,11 @@ class Table {
   }
 
  private:
+  // The user's own plan runs with the framework's own settings.
+  [[nodiscard]] bool IsOwn(const RankedPlan& ranked) const {
+    return ranked.settings.empty() && ranked.plan == *known_.own;
+  }
+
   [[nodiscard]] std::vector<std::string> FeaturesOf(const ParallelPlan& plan) const {
     const std::vector<std::string_view> features = UnmeasuredFeatures(plan, sequence_length_);
     return {features.begin(), features.end()};
@@ -134,7 +149,7 @@ class Table {
     if (fits < limits_.min_fit_probability) {
       return {{.code = VerdictCode::kNoneSureToFit, .fit_probability = fits}};
     }
-    if (First().plan == optimum.plan) {
+    if (IsSame(First(), optimum)) {
       return {{.code = VerdictCode::kModelOptimum, .fit_probability = fits}};
     }
     if (choice_.reference != choice_.cheapest) return YieldFacts(optimum);
@@ -185,7 +200,7 @@ class Table {
     };
     const double faster = FasterProbability(candidates_[a].estimate.step_time, uncertainties_[a],
                                             candidates_[b].estimate.step_time, uncertainties_[b]);
-    return is_safe(a) == is_safe(b) &&
+    return is_safe(a) == is_safe(b) && candidates_[a].settings == candidates_[b].settings &&
            FeaturesOf(candidates_[a].plan) == FeaturesOf(candidates_[b].plan) &&
            faster < limits_.tie_probability && 1 - faster < limits_.tie_probability;
   }
@@ -206,7 +221,47 @@ class Table {
     }
     const std::vector<double> fastest = FastestProbabilities(steps, uncertainties);
     for (std::size_t i = 0; i < lines.size(); ++i) lines[i].fastest_probability = fastest[i];
+    for (std::size_t i = 1; i < kinds.size(); ++i) lines[i].reason = WhyBelow(kinds, i);
     return lines;
+  }
+
+  // Says why a line stands below the first one that is slower; nothing if none above it is.
+  [[nodiscard]] std::string WhyBelow(const std::vector<PlanKind>& kinds, std::size_t line) const {
+    const RankedPlan& own = candidates_[kinds[line].first];
+    for (std::size_t i = 0; i < line; ++i) {
+      const RankedPlan& above = candidates_[kinds[i].first];
+      if (SlowerBy(above.estimate, own.estimate) < kShownSlower) continue;
+      return fmt::format("faster than {}, but {}", i + 1, Drawback(own, above));
+    }
+    return "";
+  }
+
+  // Says what makes a faster plan the second choice, in the order of the rules of the choice.
+  [[nodiscard]] std::string Drawback(const RankedPlan& faster, const RankedPlan& other) const {
+    const double fits = faster.estimate.fit_probability;
+    if (fits < limits_.min_fit_probability && fits < other.estimate.fit_probability) {
+      return "fits with only " + ProbabilityOf(fits);
+    }
+    const std::vector<std::string> features = FeaturesOf(faster.plan);
+    if (features.size() > FeaturesOf(other.plan).size()) {
+      return fmt::format("uses {}", fmt::join(features, " and "));
+    }
+    if (std::min(fits, kSureToFit) < std::min(other.estimate.fit_probability, kSureToFit)) {
+      return "tied, and less sure to fit";
+    }
+    if (faster.estimate.provenance > other.estimate.provenance) {
+      return "tied, and less well founded";
+    }
+    if (!faster.settings.empty() && other.settings.empty()) {
+      return "tied, and needs other settings of the framework";
+    }
+    if (known_.own.has_value() &&
+        DistanceOf(faster.plan, *known_.own) > DistanceOf(other.plan, *known_.own)) {
+      return "tied, and farther from your own plan";
+    }
+    if (known_.recipe == other.plan) return "tied, and no published recipe";
+    return Unusualness(faster.plan) > Unusualness(other.plan) ? "tied, and less usual"
+                                                              : "cannot be told apart";
   }
 
   const ChoiceLimits& limits_;
@@ -267,19 +322,19 @@ SearchFound SafePlans(const PreparedQuestion& question, const SearchFound& found
   return safe;
 }
 
-std::vector<RankedPlan> CandidatesOf(const SearchFound& found, const Problem& problem,
-                                     AnalyticModel& model) {
-  SearchFound all = found;
+std::vector<RankedPlan> CandidatesOf(const SearchFound& found, SwitchedPlans& plans) {
+  std::vector<RankedPlan> candidates;
+  for (const RecomputeChoice& choice : found.best) candidates.push_back(plans.Usual(choice.plan));
   for (const RecomputeChoice& choice : found.close) {
     if (std::ranges::find(found.best, choice.plan, &RecomputeChoice::plan) == found.best.end()) {
-      all.best.push_back(choice);
+      candidates.push_back(plans.Usual(choice.plan));
     }
   }
-  return RankPlans(all, problem, model);
+  return candidates;
 }
 
 void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candidates,
-               const std::optional<Baseline>& baseline, AnalyticModel& model, StudyResult& result) {
+               const std::optional<Baseline>& baseline, SwitchedPlans& plans, StudyResult& result) {
   KnownPlans known;
   if (baseline.has_value()) {
     const ParallelPlan& plan = baseline->ranked.plan;
@@ -291,9 +346,11 @@ void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candida
   const bool may_add = known.own.has_value() || question.request.dimensions.empty();
   const bool adds_baseline =
       may_add && baseline.has_value() && baseline->ranked.estimate.fits &&
-      std::ranges::find(candidates, baseline->ranked.plan, &RankedPlan::plan) == candidates.end();
+      std::ranges::none_of(candidates, [&](const RankedPlan& candidate) {
+        return IsSame(candidate, baseline->ranked);
+      });
   if (adds_baseline) candidates.push_back(baseline->ranked);
-  Table table(question, std::move(candidates), known, model);
+  Table table(question, std::move(candidates), known, plans);
   const bool keeps = table.IsOwnTied();
   if (keeps) table.PutOwnFirst();
   std::vector<VerdictFact> facts =
@@ -304,7 +361,7 @@ void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candida
                            .facts = std::move(facts)};
   // Unless it is the first, the answer shows an added baseline as the baseline only.
   result.plans = table.Kinds(static_cast<std::size_t>(question.request.plan_count),
-                             adds_baseline ? &baseline->ranked.plan : nullptr);
+                             adds_baseline ? &baseline->ranked : nullptr);
 }
 
 void NoteSureOffload(const PreparedQuestion& question, const SearchOptions& options,

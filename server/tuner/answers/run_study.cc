@@ -24,6 +24,7 @@
 #include "server/tuner/answers/mixed_study.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/answers/recommend.h"
+#include "server/tuner/answers/switched.h"
 #include "server/tuner/answers/variants.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
@@ -181,16 +182,23 @@ absl::Status CheckOptimum(const RankedPlan& optimum, const Problem& problem) {
   return CheckEstimate(optimum.plan, optimum.estimate, problem);
 }
 
+// Tells if a search may turn on switches of the framework by itself.
+enum class Settings { kOwn, kMayChange };
+
 // Answers a question that leaves no setting open.
 absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
                                           const StudyControl& control, RequestedModel& asked,
-                                          const SearchOptions& options) {
+                                          const SearchOptions& options, Settings settings) {
   const auto& [request, problem, baseline, runs, learnt] = question;
   if (problem.cluster.pools.size() > 1) {
     return AnswerMixed(question, options, [&](const PreparedQuestion& alone) {
-      return AnswerVariant(alone, control, asked, options);
+      return AnswerVariant(alone, control, asked, options, Settings::kOwn);
     });
   }
+  SwitchedPlans plans(question, settings == Settings::kMayChange
+                                    ? SettingsToTurnOn(question)
+                                    : std::vector<WorkloadSetting>());
+  const PreparedQuestion& searched_for = plans.question();
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ToEstimatorProblem(problem), calibration);
   StudyResult result;
@@ -201,7 +209,7 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
       BaselineOf(baseline, problem, model, result.applied_defaults);
   if (compared.has_value()) result.baseline = compared->ranked;
 
-  ASSIGN_OR_RETURN(const ModelFound searched, SearchBy(asked, question, options));
+  ASSIGN_OR_RETURN(const ModelFound searched, SearchBy(asked, searched_for, options));
   const SearchFound& found = searched.found;
   const bool is_vendors = asked.model != nullptr;
   result.search = found.summary;
@@ -213,21 +221,20 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
     if (is_cut) return NothingYet(found.summary);
     if (const auto open = WithOffload(question)) {
-      return AnswerVariant(*open, control, asked, options);
+      return AnswerVariant(*open, control, asked, options, settings);
     }
     return ExplainInfeasible(problem, calibration, found, options);
   }
-  result.model_optimum = RankPlan(found.best.front().plan, problem, model);
+  result.model_optimum = plans.Fastest(found.best.front().plan);
   if (is_vendors) {
     result.plans = RankPlans(found, problem, model);
   } else {
-    Recommend(question,
-              CandidatesOf(SafePlans(question, found, options, result.warnings), problem, model),
-              compared, model, result);
-    NoteSureOffload(question, options, result);
+    const SearchFound safe = SafePlans(searched_for, found, options, result.warnings);
+    Recommend(question, CandidatesOf(safe, plans), compared, plans, result);
+    NoteSureOffload(searched_for, options, result);
   }
   RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));
-  RETURN_IF_ERROR(CheckOptimum(*result.model_optimum, problem));
+  RETURN_IF_ERROR(CheckOptimum(*result.model_optimum, searched_for.problem));
   if (is_vendors) {
     const std::vector<std::string>& warnings = asked.model->warnings();
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
@@ -238,9 +245,13 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
   NoteHistory(request, calibration, result);
   NoteBestRun(question, result);
   if (request.pareto) {
-    AddParetoFront(question, options, control, asked.fallback, result);
+    AddParetoFront(searched_for, options, control, asked.fallback, result);
+    for (ParetoPoint& point : result.pareto_front) {
+      if (plans.has_switches()) point.plan = plans.Fastest(point.plan.plan);
+    }
   }
   AddExports(problem, result);
+  if (settings == Settings::kMayChange) plans.Note(result);
   AddRunCosts(request.run, problem, result);
   return result;
 }
@@ -274,6 +285,7 @@ absl::StatusOr<AnsweredVariants> AnswerVariants(const std::vector<PreparedVarian
                                                 const std::optional<CostModelSource>& fallback) {
   AnsweredVariants answers;
   for (const auto& [question, settings, changed_count] : variants) {
+    const Settings may_change = settings.empty() ? Settings::kMayChange : Settings::kOwn;
     RequestedModel model = {.fallback = fallback};
     if (!fallback.has_value()) {
       ASSIGN_OR_RETURN(model, OpenRequestedModel(question.request.cost_model, question.problem,
@@ -285,7 +297,7 @@ absl::StatusOr<AnsweredVariants> AnswerVariants(const std::vector<PreparedVarian
     answers.by_variant.push_back({.settings = settings,
                                   .changed_count = changed_count,
                                   .floor = floor,
-                                  .answer = AnswerVariant(question, control, model, options)});
+                                  .answer = AnswerVariant(question, control, model, options, may_change)});
     VariantAnswer& added = answers.by_variant.back();
     if (!settings.empty()) added.uncertainties = UncertaintiesOf(added.answer, question);
     if (variants.size() > 1) answers.fallback = model.fallback;

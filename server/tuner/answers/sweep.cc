@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "estimator/model/analytic_model.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
@@ -18,6 +19,7 @@
 #include "server/tuner/answers/joined_notes.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/choice/switches.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/prepared_question.h"
@@ -74,9 +76,14 @@ std::vector<FieldViolation> Check(const SweepRange& range) {
   return violations;
 }
 
+// Returns the plan of a point that is to be launched.
+const RankedPlan& PlanOf(const SweepPoint& point) {
+  return point.launch.has_value() ? *point.launch : *point.best;
+}
+
 bool IsNoWorse(const SweepPoint& a, const SweepPoint& b) {
   return a.cluster_index == b.cluster_index &&
-         a.best->estimate.step_time <= b.best->estimate.step_time &&
+         PlanOf(a).estimate.step_time <= PlanOf(b).estimate.step_time &&
          a.device_count <= b.device_count && a.free_memory_ratio >= b.free_memory_ratio;
 }
 
@@ -160,7 +167,7 @@ struct SweepSearch {
   std::vector<double> free_memory_ratios = {};
   SearchOptions options = {};
   std::optional<CostModelSource> fallback = {};
-  bool wants_launch = false;  // of points without free memory
+  bool wants_launch = false;  // the plan that `tune` would launch, by the built-in model
   Clock::time_point start = {};
 };
 
@@ -185,13 +192,16 @@ absl::StatusOr<PointFound> BestAt(const PreparedQuestion& question, double free_
   return found;
 }
 
-// Returns the plan that an answer to the question recommends to launch; nullopt if none fits. Adds
-// a warning if its search was cut.
+// Returns the plan that an answer to the question recommends to launch if so much of each device's
+// memory stays free; nullopt if none fits. Its reason is that of the answer. Adds a warning if its
+// search was cut.
 absl::StatusOr<std::optional<RankedPlan>> LaunchedPlan(const PreparedQuestion& question,
-                                                       const SweepSearch& search,
+                                                       double free_ratio, const SweepSearch& search,
                                                        const StudyControl& control,
                                                        std::vector<std::string>& warnings) {
   PreparedQuestion asked = question;
+  Bytes& memory = asked.problem.cluster.pools.front().memory_capacity;
+  memory = Scale(memory, 1 - free_ratio);
   if (asked.request.deadline.has_value()) {  // of the whole sweep
     *asked.request.deadline -= Seconds(Clock::now() - search.start);
   }
@@ -201,7 +211,14 @@ absl::StatusOr<std::optional<RankedPlan>> LaunchedPlan(const PreparedQuestion& q
   if (!result->search.complete) {
     warnings.emplace_back("the search for the plan to launch ended early; it is the best so far");
   }
-  return std::move(result->plans.front());
+  RankedPlan plan = std::move(result->plans.front());
+  if (result->recommendation.has_value()) plan.reason = result->recommendation->reason;
+  if (free_ratio > 0) {  // states the full memory
+    const Problem whole = WithSettings(question.problem, plan.settings);
+    AnalyticModel model(ToEstimatorProblem(whole), question.learnt.calibration);
+    plan.estimate = RankPlan(plan.plan, whole, model).estimate;
+  }
+  return plan;
 }
 
 // Adds the points of one size of a cluster.
@@ -228,8 +245,8 @@ absl::Status AddPoints(const SizedQuestion& sized, const SweepSearch& search,
     if (point.best.has_value()) {
       AddExport(problem, *point.best, found->warnings);
       if (training) point.best->run = RunCostOf(*training, problem, point.best->estimate);
-      if (search.wants_launch && free_ratio == 0) {
-        auto launch = LaunchedPlan(question, search, control, found->warnings);
+      if (search.wants_launch) {
+        auto launch = LaunchedPlan(question, free_ratio, search, control, found->warnings);
         if (!launch.ok()) return Named(launch.status(), point);
         point.launch = *std::move(launch);
       }
@@ -237,7 +254,7 @@ absl::Status AddPoints(const SizedQuestion& sized, const SweepSearch& search,
     run.warnings.push_back({.name = NameOf(point), .warnings = std::move(found->warnings)});
     if (point.best.has_value()) {
       point.device_seconds_per_token =
-          point.device_count * point.best->estimate.step_time.count() / tokens;
+          point.device_count * PlanOf(point).estimate.step_time.count() / tokens;
     }
     run.points.push_back(std::move(point));
   }
@@ -310,11 +327,6 @@ std::vector<std::string> SweepWarnings(const std::vector<SizedQuestion>& questio
                     run.fallback->name, run.fallback->reason));
   }
   return warnings;
-}
-
-// Returns the plan of a point that is to be launched.
-const RankedPlan& PlanOf(const SweepPoint& point) {
-  return point.launch.has_value() ? *point.launch : *point.best;
 }
 
 std::string DaysOf(const RunCost& run) {
@@ -391,10 +403,9 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const SweepRange& ra
   }
   RETURN_IF_ERROR(RequireExhaustive(request, "a sweep"));
   const Clock::time_point start = Clock::now();
-  const bool compares = request.run.has_value() || range.clusters.size() > 1;
   SweepSearch search = {.free_memory_ratios = range.free_memory_ratios,
                         .options = SearchOptionsOf(request, control, start),
-                        .wants_launch = compares && !request.cost_model.has_value(),
+                        .wants_launch = !request.cost_model.has_value(),
                         .start = start};
   search.options.plan_count = 1;
   ASSIGN_OR_RETURN(const std::vector<SizedQuestion> questions,

@@ -16,24 +16,24 @@
 
 namespace meshwright {
 
-// The fastest plan on a number of nodes that leaves a share of each device's memory free, among
-// those that fit with the request's least probability if there are any. `tune` may choose another
-// one that cannot be told apart from it.
+// The answer for a number of nodes, and for a share of each device's memory that stays free.
 struct SweepPoint {
   int cluster_index = 0;  // 0: the question's own, 1: the first of the others
   std::string cluster_name = {};
   std::string chip = {};  // id
   int device_count = 0;
   double free_memory_ratio = 0;
-  std::optional<RankedPlan> best = {};  // absent: none fits
-  // The plan to launch (docs/choice.md), which may be another one. Only at points without free
-  // memory, if the question states a run or there are several clusters, by the built-in model.
+  // The fastest plan, among those that fit with the request's least probability if there are any;
+  // absent: none fits.
+  std::optional<RankedPlan> best = {};
+  // The plan that `tune` launches there (docs/choice.md), with its reason. It may be another one.
+  // Only by the built-in model.
   std::optional<RankedPlan> launch = {};
-  // Devices x step time / tokens of a step. Multiplied by the price of a device-second it is the
+  // Devices x step time of the plan to launch / tokens of a step. Multiplied by the price of a device-second it is the
   // cost of a token.
   double device_seconds_per_token = 0;
-  // True if no other point of its cluster is at least as good in step time, device count and free
-  // memory, and better in one of them.
+  // True if no other point of its cluster is at least as good in step time of its plan to launch,
+  // device count and free memory, and better in one of them.
   bool is_on_front = false;
 };
 

@@ -138,6 +138,7 @@ class Ranking {
     double doubt = 0;  // minus the probability that it fits
     Provenance provenance = Provenance::kMeasured;
     std::size_t unmeasured = 0;
+    bool changes_settings = false;
     double distance = 0;  // to the user's own plan
     bool is_unpublished = true;
     double cost_class = 0;
@@ -151,6 +152,7 @@ class Ranking {
     return {.doubt = -std::min(Fits(i), kSure),
             .provenance = alternatives_[i].estimate.provenance,
             .unmeasured = UnmeasuredOf(i),
+            .changes_settings = alternatives_[i].changes_settings,
             .distance = known_.own.has_value() ? DistanceOf(plan, *known_.own) : 0,
             .is_unpublished = known_.recipe != plan,
             .cost_class = std::floor(std::log(costs_[i] / reference_cost_) / kAsLong),
@@ -162,6 +164,7 @@ class Ranking {
     if (first.doubt < reference.doubt) return ChoiceReason::kSurerToFit;
     if (first.provenance < reference.provenance) return ChoiceReason::kBetterFounded;
     if (first.unmeasured < reference.unmeasured) return ChoiceReason::kPlainer;
+    if (first.changes_settings < reference.changes_settings) return ChoiceReason::kUsualSettings;
     if (first.distance < reference.distance) return ChoiceReason::kNearerToOwn;
     if (first.is_unpublished < reference.is_unpublished) return ChoiceReason::kPublished;
     return first.unusualness < reference.unusualness ? ChoiceReason::kMoreUsual

@@ -25,6 +25,7 @@ struct Alternative {
   const Estimate& estimate;
   const TimeUncertainty& uncertainty;
   int sequence_length;
+  bool changes_settings = false;  // of the framework
 };
 
 // Why the first plan of a ranking is first.
@@ -34,6 +35,7 @@ enum class ChoiceReason {
   kSurerToFit,
   kBetterFounded,
   kPlainer,
+  kUsualSettings,
   kNearerToOwn,
   kPublished,
   kMoreUsual,

@@ -76,6 +76,8 @@ constexpr std::array kTies = {
            "its estimate is better founded"},
     TieRow{ChoiceReason::kPlainer, VerdictCode::kPlainer,
            "it has fewer features that hardly any measured run has confirmed"},
+    TieRow{ChoiceReason::kUsualSettings, VerdictCode::kUsualSettings,
+           "it needs no other settings of the framework than its own"},
     TieRow{ChoiceReason::kNearerToOwn, VerdictCode::kNearerToOwn, "it is nearer to your own plan"},
     TieRow{ChoiceReason::kPublished, VerdictCode::kPublishedRecipe,
            "it is the framework's published recipe (see the baseline)"},
@@ -132,9 +134,13 @@ std::string Sentence(const VerdictFact& fact, const ChoiceLimits& limits) {
       return WithOwnRisk(OwnTied(fact), fact);
     case VerdictCode::kKeepsFrameworkSettings:
       return KeepsSettings(fact);
+    case VerdictCode::kSwitchesPay:
+      return fmt::format("Plan 1 sets {}, without which it would be {} slower by the model",
+                         fact.settings, PercentOf(fact.slower_ratio.value_or(0)));
     case VerdictCode::kSurerToFit:
     case VerdictCode::kBetterFounded:
     case VerdictCode::kPlainer:
+    case VerdictCode::kUsualSettings:
     case VerdictCode::kNearerToOwn:
     case VerdictCode::kPublishedRecipe:
     case VerdictCode::kMoreUsual:

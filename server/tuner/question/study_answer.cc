@@ -29,6 +29,8 @@ std::string_view Word(VerdictCode code) {
       return "better_founded";
     case VerdictCode::kPlainer:
       return "plainer";
+    case VerdictCode::kUsualSettings:
+      return "usual_settings";
     case VerdictCode::kNearerToOwn:
       return "nearer_to_own_plan";
     case VerdictCode::kPublishedRecipe:
@@ -45,6 +47,8 @@ std::string_view Word(VerdictCode code) {
       return "among_settings";
     case VerdictCode::kKeepsFrameworkSettings:
       return "keeps_framework_settings";
+    case VerdictCode::kSwitchesPay:
+      return "switches_pay";
   }
   std::abort();
 }

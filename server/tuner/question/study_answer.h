@@ -43,6 +43,9 @@ struct RankedPlan {
   // The probability that it is the fastest of the plans of the answer, if all of them run.
   std::optional<double> fastest_probability = {};
   std::optional<RunCost> run = {};  // absent if the question states no run
+  // Why it stands above a faster plan or below a slower one, or, of a point of a sweep or a front,
+  // why it is the plan to launch there; empty if the step times are the reason.
+  std::string reason = {};
 };
 
 enum class StopCause { kFinished, kDeadline, kCancelled, kEvaluationLimit };
@@ -119,6 +122,7 @@ enum class VerdictCode {
   kSurerToFit,
   kBetterFounded,
   kPlainer,
+  kUsualSettings,
   kNearerToOwn,
   kPublishedRecipe,
   kMoreUsual,
@@ -128,7 +132,8 @@ enum class VerdictCode {
   kOwnTied,         // is tied with that one
   // With open settings of the workload
   kAmongSettings,          // the statements that follow hold among plans with these settings
-  kKeepsFrameworkSettings  // the plan is tied with one with these settings, which change more
+  kKeepsFrameworkSettings,  // the plan is tied with one with these settings, which change more
+  kSwitchesPay  // the plan has these settings of the framework, without which it is slower
 };
 
 // Returns the word of the contract.

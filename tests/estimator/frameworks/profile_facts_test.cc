@@ -28,6 +28,7 @@ const FlagCase kFlagCases[] = {
     {"bias_gradient_is_fused", &FrameworkProfile::bias_gradient_is_fused},
     {"gradient_accumulation_is_fused", &FrameworkProfile::gradient_accumulation_is_fused},
     {"hides_backward_tensor_parallel", &FrameworkProfile::hides_backward_tensor_parallel},
+    {"overlaps_only_sequence_parallel", &FrameworkProfile::overlaps_only_sequence_parallel},
     {"sequence_parallel_regathers_input", &FrameworkProfile::sequence_parallel_regathers_input},
     {"keeps_gathered_input_without_pipeline",
      &FrameworkProfile::keeps_gathered_input_without_pipeline},
