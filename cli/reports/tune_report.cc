@@ -319,7 +319,8 @@ std::string ShortWarnings(const std::vector<std::string>& warnings, const Report
                         .substr(std::string_view("warning:").size());
   }
   if (shown < warnings.size()) {
-    lines += fmt::format("{} more warnings (--verbose)\n", warnings.size() - shown);
+    const std::size_t more = warnings.size() - shown;
+    lines += fmt::format("{} more warning{} (--verbose)\n", more, more == 1 ? "" : "s");
   }
   return lines;
 }

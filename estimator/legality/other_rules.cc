@@ -1,7 +1,9 @@
+#include "estimator/legality/host_memory.h"
 #include "estimator/legality/recompute_form.h"
 #include "estimator/legality/rule_tables.h"
 #include "estimator/problem/estimator_problem.h"
 #include "estimator/problem/legality_rule.h"
+#include "search_space/base/units.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
@@ -120,18 +122,32 @@ bool RecomputesSomeLayersOfChunks(const Problem& problem, const Plan& plan) {
   return RecomputesSomeLayers(problem, plan) && (!is_full || plan.virtual_pipeline > 1);
 }
 
-// Master weights and moments of Adam, in fp32.
-bool OverfillsHosts(const Problem& problem, const Plan& plan) {
+// Returns the bytes of offloaded states on each node: master weights and moments of Adam, in fp32.
+double OffloadedBytesOfNode(const Problem& problem, const Plan& plan) {
   constexpr double kStateBytes = 12;
+  const double copies = static_cast<double>(plan.data_parallel) * plan.context_parallel /
+                        (plan.zero_stage == 0 ? 1 : ShardingRanks(plan));
+  const auto parameters = static_cast<double>(ParameterCount(problem.model, false));
+  return kStateBytes * parameters * plan.optimizer_offload_ratio * copies /
+         problem.cluster.pools.front().node_count;
+}
+
+bool OverfillsHosts(const Problem& problem, const Plan& plan) {
   const auto& pools = problem.cluster.pools;
   if (plan.optimizer_offload_ratio == 0 || pools.empty() || !pools.front().host.memory) {
     return false;
   }
-  const double copies = static_cast<double>(plan.data_parallel) * plan.context_parallel /
-                        (plan.zero_stage == 0 ? 1 : ShardingRanks(plan));
-  const auto parameters = static_cast<double>(ParameterCount(problem.model, false));
-  const double bytes = kStateBytes * parameters * plan.optimizer_offload_ratio * copies;
-  return bytes / pools.front().node_count > static_cast<double>(pools.front().host.memory->count);
+  return OffloadedBytesOfNode(problem, plan) >
+         static_cast<double>(pools.front().host.memory->count);
+}
+
+bool OverfillsAssumedHosts(const Problem& problem, const Plan& plan) {
+  const auto& pools = problem.cluster.pools;
+  if (plan.optimizer_offload_ratio == 0 || pools.empty() || pools.front().host.memory) {
+    return false;
+  }
+  return OffloadedBytesOfNode(problem, plan) >
+         static_cast<double>(AssumedHostMemory(pools.front()).count);
 }
 
 bool RingsOnTpus(const Problem& problem, const Plan& plan) {
@@ -327,6 +343,14 @@ constexpr LegalityRule kOtherRules[] = {
      .sentence = "the hosts have too little memory for the offloaded states",
      .source = "cluster.pools[].host.memory_bytes; 12 bytes a parameter",
      .is_broken = &OverfillsHosts},
+    {.decided_by = Dimension::kOptimizerOffload,
+     .field = "optimizer_offload_ratio",
+     .sentence = "the hosts, whose memory is not stated, need more for the offloaded states than "
+                 "their devices have",
+     .source = "cluster.pools[].host.memory_bytes; published servers have 1.3 to 3.2 times the "
+               "memory of their devices",
+     .is_broken = &OverfillsAssumedHosts,
+     .is_caution = true},
     {.decided_by = Dimension::kSequenceParallel,
      .field = "sequence_parallel",
      .sentence = "experts under tensor parallelism need sequence parallelism",

@@ -13,6 +13,7 @@
 #include "estimator/frameworks/profile_facts.h"
 #include "estimator/learning/interval.h"
 #include "estimator/legality/chip_rules.h"
+#include "estimator/legality/host_memory.h"
 #include "estimator/problem/estimator_problem.h"
 #include "estimator/terms/matmul.h"
 #include "search_space/base/units.h"
@@ -288,6 +289,10 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   pool.host.numa_domain_count = defaults.Number(
       "host.numa_domain_count", stated.host.numa_domain_count, pool.host.numa_domain_count);
   pool.host.memory = stated.host.memory;
+  if (!stated.host.memory.has_value()) {
+    defaults.set_source("assumed: as much as the node's devices have");
+    defaults.Note("host.memory_bytes", fmt::format("{}", AssumedHostMemory(pool).count));
+  }
   defaults.set_source("chip " + chip.id);
   pool.power_limit_watts = stated.power_limit_watts.value_or(chip.power_limit_watts);
   if (!stated.power_limit_watts.has_value() && chip.power_limit_watts > 0) {

@@ -92,7 +92,9 @@ TEST(RecipeTest, RecipesOfExpertsAreLegal) {
   const std::vector<std::pair<Problem, std::string>> cases = {
       {ProblemOf(Mixtral_8x7b(), 8, "megatron-core"), "Mixtral 8x7B"},
       {ProblemOf(qwen3_235b, 32, "megatron-core"), "Qwen3 235B-A22B"},
-      {ProblemOf(DeepseekV3(), 64, "megatron-core"), "DeepSeek-V3"}};
+      {ProblemOf(DeepseekV3(), 64, "megatron-core"), "DeepSeek-V3"},
+      {ProblemOf(qwen3_235b, 32, "mindspeed"), "Qwen3 235B-A22B"},
+      {ProblemOf(DeepseekV3(), 32, "maxtext", 8192), "DeepSeek-V3"}};
   for (const auto& [problem, name] : cases) {
     const Recipe* const recipe = NearestRecipe(problem);
     EXPECT_EQ(NameOf(recipe), name);
