@@ -415,7 +415,8 @@ std::string Details(const v1::TuneResult& result, const ReportNotes& notes) {
   if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
   text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
   if (!result.recommendation().empty()) {
-    text += Item("The one or two further searches, for the plan to launch, are not counted.", notes);
+    text +=
+        Item("The one or two further searches, for the plan to launch, are not counted.", notes);
   }
   return text + DefaultsTable(result, notes);
 }

@@ -10,10 +10,10 @@ namespace meshwright {
 // Notes that a report adds to the answer.
 struct ReportNotes {
   bool has_color = false;
-  int columns = 100;          // width of a line; a text that is to be copied may be longer
-  bool is_verbose = false;    // also shows defaults, what was pruned and where time and memory go
+  int columns = 100;        // width of a line; a text that is to be copied may be longer
+  bool is_verbose = false;  // also shows defaults, what was pruned and where time and memory go
   bool lists_all_kinds = false;  // however long the list is, because their number was asked for
-  std::string recorded = {};  // place of the study's record; empty if there is none
+  std::string recorded = {};     // place of the study's record; empty if there is none
   int brevity = 0;  // 0 to 4, set by StudyReport: how much is left to --verbose to fit a screen
 };
 

@@ -43,10 +43,11 @@ TEST(SweepReportTest, ShowsHowSurelyEachPointFits) {
 
 // Every point says why its plan is the one to launch.
 TEST(SweepReportTest, SaysWhy) {
-  const auto sweep = Parse("points { device_count: 1 best {" + Best(10, 0.97) + "} launch {" +
-                           Best(11, 0.99) + " reason: 'It is surer.' } } points { device_count: 16 "
-                           "free_memory_ratio: 0.2 best {" + Best(5, 0.97) + "} launch {" +
-                           Best(6, 0.99) + " reason: 'It is plainer.' } }");
+  const auto sweep =
+      Parse("points { device_count: 1 best {" + Best(10, 0.97) + "} launch {" + Best(11, 0.99) +
+            " reason: 'It is surer.' } } points { device_count: 16 "
+            "free_memory_ratio: 0.2 best {" +
+            Best(5, 0.97) + "} launch {" + Best(6, 0.99) + " reason: 'It is plainer.' } }");
   const std::string report = SweepReport(sweep, {}, 100);
   EXPECT_THAT(report, HasSubstr("\n1 device: It is surer.\n"));
   EXPECT_THAT(report, HasSubstr("\n16 devices with 20.0 % of the memory left: It is plainer.\n"));

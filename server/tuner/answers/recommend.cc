@@ -95,8 +95,8 @@ class Table {
 
   // Makes the user's own plan the first.
   void PutOwnFirst() {
-    const auto own = std::ranges::find_if(
-        choice_.order, [&](std::size_t i) { return IsOwn(candidates_[i]); });
+    const auto own =
+        std::ranges::find_if(choice_.order, [&](std::size_t i) { return IsOwn(candidates_[i]); });
     std::rotate(choice_.order.begin(), own, own + 1);
   }
 
@@ -344,11 +344,10 @@ void Recommend(const PreparedQuestion& question, std::vector<RankedPlan> candida
   }
   // A default baseline knows nothing of the dimensions that the user has narrowed.
   const bool may_add = known.own.has_value() || question.request.dimensions.empty();
-  const bool adds_baseline =
-      may_add && baseline.has_value() && baseline->ranked.estimate.fits &&
-      std::ranges::none_of(candidates, [&](const RankedPlan& candidate) {
-        return IsSame(candidate, baseline->ranked);
-      });
+  const bool adds_baseline = may_add && baseline.has_value() && baseline->ranked.estimate.fits &&
+                             std::ranges::none_of(candidates, [&](const RankedPlan& candidate) {
+                               return IsSame(candidate, baseline->ranked);
+                             });
   if (adds_baseline) candidates.push_back(baseline->ranked);
   Table table(question, std::move(candidates), known, plans);
   const bool keeps = table.IsOwnTied();

@@ -195,9 +195,8 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
       return AnswerVariant(alone, control, asked, options, Settings::kOwn);
     });
   }
-  SwitchedPlans plans(question, settings == Settings::kMayChange
-                                    ? SettingsToTurnOn(question)
-                                    : std::vector<WorkloadSetting>());
+  SwitchedPlans plans(question, settings == Settings::kMayChange ? SettingsToTurnOn(question)
+                                                                 : std::vector<WorkloadSetting>());
   const PreparedQuestion& searched_for = plans.question();
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ToEstimatorProblem(problem), calibration);
@@ -294,10 +293,11 @@ absl::StatusOr<AnsweredVariants> AnswerVariants(const std::vector<PreparedVarian
     const Seconds floor = model.model == nullptr
                               ? FloorOfStep(question.problem, question.learnt.calibration)
                               : LeastStep(question.problem);
-    answers.by_variant.push_back({.settings = settings,
-                                  .changed_count = changed_count,
-                                  .floor = floor,
-                                  .answer = AnswerVariant(question, control, model, options, may_change)});
+    answers.by_variant.push_back(
+        {.settings = settings,
+         .changed_count = changed_count,
+         .floor = floor,
+         .answer = AnswerVariant(question, control, model, options, may_change)});
     VariantAnswer& added = answers.by_variant.back();
     if (!settings.empty()) added.uncertainties = UncertaintiesOf(added.answer, question);
     if (variants.size() > 1) answers.fallback = model.fallback;

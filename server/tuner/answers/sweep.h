@@ -29,8 +29,8 @@ struct SweepPoint {
   // The plan that `tune` launches there (docs/choice.md), with its reason. It may be another one.
   // Only by the built-in model.
   std::optional<RankedPlan> launch = {};
-  // Devices x step time of the plan to launch / tokens of a step. Multiplied by the price of a device-second it is the
-  // cost of a token.
+  // Devices x step time of the plan to launch / tokens of a step. Multiplied by the price of a
+  // device-second it is the cost of a token.
   double device_seconds_per_token = 0;
   // True if no other point of its cluster is at least as good in step time of its plan to launch,
   // device count and free memory, and better in one of them.

@@ -48,8 +48,8 @@ std::string WordsOf(const std::vector<const Switch*>& switches) {
 
 std::vector<const Switch*> TurnedOn(const PreparedQuestion& question) {
   std::vector<const Switch*> on = OpenSwitches(question);
-  std::erase_if(
-      on, [&](const Switch* row) { return !MayTurnOn(*row, ChipOf(question.problem).id); });
+  std::erase_if(on,
+                [&](const Switch* row) { return !MayTurnOn(*row, ChipOf(question.problem).id); });
   return on;
 }
 
@@ -95,10 +95,9 @@ RankedPlan SwitchedPlans::Usual(const ParallelPlan& plan) {
   RankedPlan plain = Plain(plan);
   const Seconds fast = fastest.estimate.step_time;
   const Seconds slow = plain.estimate.step_time;
-  const bool is_tied =
-      slow <= fast * kMaxTieRatio &&
-      FasterProbability(fast, UncertaintyOf(fastest), slow, UncertaintyOf(plain)) <
-          plain_.request.choice.tie_probability;
+  const bool is_tied = slow <= fast * kMaxTieRatio &&
+                       FasterProbability(fast, UncertaintyOf(fastest), slow, UncertaintyOf(plain)) <
+                           plain_.request.choice.tie_probability;
   return is_tied ? std::move(plain) : std::move(fastest);
 }
 
@@ -123,12 +122,10 @@ void SwitchedPlans::NoteGain(StudyResult& result) {
   const RankedPlan& first = result.plans.front();
   if (first.settings.empty()) return;
   const std::vector<const Switch*> on = TurnedOn(plain_);
-  const double slower =
-      Plain(first.plan).estimate.step_time / first.estimate.step_time - 1;
+  const double slower = Plain(first.plan).estimate.step_time / first.estimate.step_time - 1;
   Recommendation& recommendation = *result.recommendation;
-  recommendation.facts.push_back({.code = VerdictCode::kSwitchesPay,
-                                  .settings = WordsOf(on),
-                                  .slower_ratio = slower});
+  recommendation.facts.push_back(
+      {.code = VerdictCode::kSwitchesPay, .settings = WordsOf(on), .slower_ratio = slower});
   recommendation.reason = VerdictText(recommendation.facts, plain_.request.choice);
   for (const Switch* const row : on) {
     for (AppliedDefault& applied : result.applied_defaults) {
@@ -143,19 +140,19 @@ void SwitchedPlans::NoteOthers(StudyResult& result) {
   const PreparedQuestion& own = first.settings.empty() ? plain_ : switched_;
   for (const Switch* const row : OpenSwitches(plain_)) {
     const std::vector<WorkloadSetting> setting = SettingsOf(std::vector{row});
-    const bool is_tried =
-        std::ranges::find(settings_, setting.front()) != settings_.end();
+    const bool is_tried = std::ranges::find(settings_, setting.front()) != settings_.end();
     if (is_tried) continue;
     const Problem with = WithSettings(own.problem, setting);
     if (!BrokenRules(ToEstimatorProblem(with), first.plan).empty()) continue;
     AnalyticModel model(ToEstimatorProblem(with), plain_.learnt.calibration);
     const double gain = 1 - model.Full(first.plan).step_time / first.estimate.step_time;
     if (gain < kSpokenGain) continue;
-    result.warnings.push_back(fmt::format(
-        "{} ({} {}) would take {:.1f} % off a step of plan 1 by the model; it is not set because {}",
-        row->flag, row->field, row->value, 100 * gain,
-        row->changes_numerics ? "it changes the numbers that are computed"
-                              : "no published run on this chip confirms it"));
+    result.warnings.push_back(
+        fmt::format("{} ({} {}) would take {:.1f} % off a step of plan 1 by the model; it is not "
+                    "set because {}",
+                    row->flag, row->field, row->value, 100 * gain,
+                    row->changes_numerics ? "it changes the numbers that are computed"
+                                          : "no published run on this chip confirms it"));
   }
 }
 

@@ -104,10 +104,10 @@ std::vector<const Switch*> OpenSwitches(const Problem& problem, const WorkloadRe
   std::vector<const Switch*> open;
   for (const Switch& row : kSwitches) {
     const WorkloadSettingRow& setting = RowOf(row.field);
-    const bool is_stated = setting.stated(stated).has_value() ||
-                           std::ranges::find(stated.framework_facts, row.field,
-                                             &FrameworkFactRequest::name) !=
-                               stated.framework_facts.end();
+    const bool is_stated =
+        setting.stated(stated).has_value() ||
+        std::ranges::find(stated.framework_facts, row.field, &FrameworkFactRequest::name) !=
+            stated.framework_facts.end();
     const bool is_open = HasWord(row.frameworks, problem.workload.framework_name) && !is_stated &&
                          IsMeant(row, problem.workload) &&
                          setting.code(row.value) != setting.chosen(problem.workload);

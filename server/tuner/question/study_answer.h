@@ -131,7 +131,7 @@ enum class VerdictCode {
   kOwnNotSlower,    // is tied with that one, and is not slower
   kOwnTied,         // is tied with that one
   // With open settings of the workload
-  kAmongSettings,          // the statements that follow hold among plans with these settings
+  kAmongSettings,           // the statements that follow hold among plans with these settings
   kKeepsFrameworkSettings,  // the plan is tied with one with these settings, which change more
   kSwitchesPay  // the plan has these settings of the framework, without which it is slower
 };

@@ -13,6 +13,7 @@
 #include "search_space/spec/workload_settings.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/problem.h"
+#include "tests/search_space/models.h"
 #include "tests/tuner/questions.h"
 #include "tests/tuner/resolve.h"
 
@@ -69,15 +70,18 @@ TEST(SwitchesTest, EachHasAFlagThatIsExported) {
   for (const std::string& framework : ExportFrameworks()) {
     if (ProfileOfExport(framework) != framework) continue;
     const bool is_ascend = framework == "mindspeed";
-    const Question question =
+    Question question =
         On(framework, is_ascend ? "huawei-ascend-910b-313t" : "nvidia-h100-sxm5-80gb");
+    question.model = Llama2_7b();
     const auto resolved = ResolveProblem(question, Known());
     if (!resolved.ok()) continue;
     for (const Switch* const row : OpenSwitches(*resolved, question.workload)) {
       const std::vector<const Switch*> one = {row};
       const Problem problem = WithSettings(*resolved, SettingsOf(one));
-      const ParallelPlan plan = {
-          .tensor_parallel = 2, .sequence_parallel = true, .data_parallel = 2, .zero_stage = 1};
+      const ParallelPlan plan = {.tensor_parallel = 2,
+                                 .sequence_parallel = true,
+                                 .data_parallel = 2,
+                                 .zero_stage = framework == "torchtitan" ? 3 : 1};
       const auto config = ExportPlan(framework, problem, plan);
       ASSERT_TRUE(config.ok()) << framework << " " << row->flag << ": " << config.status();
       const std::string_view flag = row->flag;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "estimator/legality/legality.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
@@ -15,6 +17,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
+#include "tests/search_space/models.h"
 #include "tests/tuner/fields.h"
 #include "tests/tuner/questions.h"
 
@@ -67,12 +70,34 @@ Question FullQuestion() {
                       .latency = Seconds(1e-5)},
        .memory_capacity = GiB(64),
        .power_limit_watts = 350,
-       .host = {.updated_parameters_per_second = 3e9, .numa_domain_count = 4}}};
+       .host = {.updated_parameters_per_second = 3e9,
+                .numa_domain_count = 4,
+                .memory = Bytes{1'000'000'000'000}}}};
   question.cluster.topology = {
       .kind = ClusterTopology::kFatTree, .nodes_per_segment = 16, .oversubscription_ratio = 1.5};
   question.cluster.inter_pool = {.bandwidth_per_node = BytesPerSecond{1e9},
                                  .latency = Seconds(2e-5)};
   return question;
+}
+
+// The states of 69e9 parameters are 828 GB. The four devices of the node have 344 GB, which its
+// host is assumed to have: a search leaves larger shares out, and evaluate warns of them.
+TEST(ResolveProblemTest, AssumesTheMemoryOfAHost) {
+  Question question = TinyQuestion();
+  question.model = Llama2_70b();
+  const Problem assumed = Resolved(question);
+  EXPECT_THAT(DefaultedFields(assumed.applied_defaults),
+              Contains("cluster.pools[0].host.memory_bytes"));
+  EXPECT_EQ(assumed.cluster.pools.front().host.memory, std::nullopt);
+  ParallelPlan plan = {.data_parallel = 4, .zero_stage = 1, .optimizer_offload_ratio = 0.25};
+  EXPECT_THAT(CautionsAbout(ToEstimatorProblem(assumed), plan), IsEmpty());
+  plan.optimizer_offload_ratio = 1;
+  EXPECT_THAT(CautionsAbout(ToEstimatorProblem(assumed), plan), testing::SizeIs(1));
+  EXPECT_THAT(BrokenRules(ToEstimatorProblem(assumed), plan), IsEmpty());
+  question.cluster.pools.front().host.memory = Bytes{1'000'000'000'000};
+  const Problem stated = Resolved(question);
+  EXPECT_THAT(CautionsAbout(ToEstimatorProblem(stated), plan), IsEmpty());
+  EXPECT_THAT(BrokenRules(ToEstimatorProblem(stated), plan), IsEmpty());
 }
 
 // A workload's own facts replace the profile's, and the answer says so.
