@@ -94,7 +94,7 @@ TEST(SwitchedTest, SetWhereItPays) {
   EXPECT_THAT(same.plans.front().settings, IsEmpty());
 }
 
-// What is stated, and what no run on the chip has confirmed, stays as it is.
+// A setting that is stated, or that no run on the chip has confirmed, stays as it is.
 TEST(SwitchedTest, NotWhereItIsStatedOrUnconfirmed) {
   StudyRequest off = Asked(kH100);
   off.question.workload.overlap.tensor_parallel = false;
