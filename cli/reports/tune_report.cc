@@ -26,7 +26,6 @@ namespace {
 
 constexpr int kBarWidth = 30;
 
-// Returns an indented item of a list.
 std::string Item(const std::string& text, const ReportNotes& notes) {
   return Wrapped(text, notes.columns, kIndent, std::string(kIndent) + kIndent);
 }
@@ -307,12 +306,13 @@ std::vector<std::string> WarningsOf(const v1::TuneResult& result) {
 
 // Shows the beginning of each warning, and says how many are not shown.
 std::string ShortWarnings(const std::vector<std::string>& warnings, const ReportNotes& notes) {
-  constexpr std::size_t kMaxIfShortest = 2;
-  const std::size_t shown = notes.brevity < 3 ? warnings.size() : kMaxIfShortest;
-  // Two lines, less what the breaks at spaces lose.
-  const auto columns = static_cast<std::size_t>(2 * notes.columns - 40);
+  constexpr std::size_t kMost[] = {1'000, 1'000, 1'000, 2, 1};  // by brevity
+  const std::size_t shown = std::min(kMost[notes.brevity], warnings.size());
+  // Two lines, less what the breaks at spaces lose; in the shortest form one line.
+  const auto columns =
+      static_cast<std::size_t>(notes.brevity < 4 ? 2 * notes.columns - 40 : notes.columns - 16);
   std::string lines;
-  for (std::size_t i = 0; i < std::min(shown, warnings.size()); ++i) {
+  for (std::size_t i = 0; i < shown; ++i) {
     const std::string lead = Painted("warning:", Paint::kWarning, notes.has_color);
     lines += lead + Wrapped("warning: " + ShortenedToWords(warnings[i], columns), notes.columns, "",
                             kIndent)
@@ -388,7 +388,6 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
   return text + PruneTable(infeasible.pruned_count_by_rule(), pruned, notes);
 }
 
-// Says in one paragraph how to use the flags, and where the rest is.
 std::string ShortDetails(const v1::TuneResult& result, const ReportNotes& notes) {
   std::string text;
   if (!result.plans().empty()) {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <sstream>
 #include <string>
-#include <utility>
 
 #include "cli/reports/chip_table.h"
 #include "cli/reports/progress_line.h"
@@ -148,28 +147,6 @@ TEST(StudyReportTest, FitsAScreen) {
   const std::string asked = StudyReport(answer, {.columns = 80, .lists_all_kinds = true});
   EXPECT_THAT(asked, HasSubstr("\n 21  8.00 s"));
   EXPECT_THAT(asked, Not(HasSubstr("more kinds of plans")));
-}
-
-// Ranges are read as words, and a faster plan says why it is not the first.
-TEST(StudyReportTest, PlainWordsOfTheList) {
-  v1::GetStudyResponse answer = Answer();
-  v1::RankedPlan& plan = *answer.mutable_result()->mutable_plans(0);
-  plan.set_like_count(3);
-  for (const auto& [field, values] :
-       {std::pair("zero_group_size", "4 or the whole group"),
-        std::pair("sequence_parallel", "true or false"), std::pair("unknown", "1 to 2")}) {
-    v1::FieldRange& range = *plan.add_like_ranges();
-    range.set_field(field);
-    range.set_values(values);
-  }
-  v1::RankedPlan& second = *answer.mutable_result()->add_plans();
-  second = plan;
-  second.set_reason("faster than 1, but fits with only 80 %");
-  const std::string report = StudyReport(answer, {.columns = 160, .is_verbose = true});
-  EXPECT_THAT(report,
-              HasSubstr("1: 3 more that cannot be told apart: ZeRO groups of 4 or the whole "
-                        "group; with or without sequence parallelism; unknown 1 to 2\n"));
-  EXPECT_THAT(report, HasSubstr("faster than 1, but fits with only 80 %"));
 }
 
 class WidthTest : public testing::TestWithParam<int> {};

@@ -11,6 +11,7 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/learning/uncertainty.h"
+#include "estimator/model/analytic_model.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/estimate.h"

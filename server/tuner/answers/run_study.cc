@@ -21,6 +21,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/workload_settings.h"
 #include "server/tuner/answers/mixed_study.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/answers/recommend.h"

@@ -9,6 +9,7 @@
 
 #include "estimator/legality/legality.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "server/tuner/choice/choice.h"

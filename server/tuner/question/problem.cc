@@ -231,8 +231,7 @@ InterNodeLink ResolveInterNode(const InterNodeRequest& stated, const ChipSpec& c
       defaults.Number("inter_node.nic_gigabits_per_second", stated.nic_gigabits_per_second,
                       node.nic_gigabits_per_second);
   link.nic_bandwidth = {gigabits * 1e9 / 8};
-  const Seconds latency = link.kind == LinkKind::kEfa ? kEfaLatency : kLatency;
-  link.latency = stated.latency.value_or(latency);
+  link.latency = stated.latency.value_or(link.kind == LinkKind::kEfa ? kEfaLatency : kLatency);
   if (!stated.latency.has_value()) {
     defaults.Note("inter_node.latency_seconds", fmt::format("{}", latency.count()));
   }
