@@ -233,7 +233,7 @@ InterNodeLink ResolveInterNode(const InterNodeRequest& stated, const ChipSpec& c
   link.nic_bandwidth = {gigabits * 1e9 / 8};
   link.latency = stated.latency.value_or(link.kind == LinkKind::kEfa ? kEfaLatency : kLatency);
   if (!stated.latency.has_value()) {
-    defaults.Note("inter_node.latency_seconds", fmt::format("{}", latency.count()));
+    defaults.Note("inter_node.latency_seconds", fmt::format("{}", link.latency.count()));
   }
   return link;
 }
