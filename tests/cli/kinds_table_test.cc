@@ -27,7 +27,7 @@ TEST(KindsTableTest, PlainWords) {
   EXPECT_THAT(LikeLines(result, 160),
               HasSubstr("1: 3 more that cannot be told apart: ZeRO groups of 4 or the whole group; "
                         "with or without sequence parallelism; unknown 1 to 2\n"));
-  EXPECT_THAT(KindsTable(result, 200, 2), HasSubstr("faster than 1, but fits with only 80 %"));
+  EXPECT_THAT(KindsTable(result, 250, 2), HasSubstr("faster than 1, but fits with only 80 %"));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

@@ -145,7 +145,7 @@ TEST(StudyReportTest, FitsAScreen) {
   EXPECT_THAT(verbose, Not(HasSubstr("(--verbose)")));
   // Who asks for 21 kinds gets them.
   const std::string asked = StudyReport(answer, {.columns = 80, .lists_all_kinds = true});
-  EXPECT_THAT(asked, HasSubstr("\n 21  8.00 s"));
+  EXPECT_THAT(asked, HasSubstr("\n  21  8.00 s"));
   EXPECT_THAT(asked, Not(HasSubstr("more kinds of plans")));
 }
 
