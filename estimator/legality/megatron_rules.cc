@@ -55,6 +55,22 @@ bool HasOtherSchedule(const Problem&, const Plan& plan) {
   return plan.schedule != Schedule::k1f1b && plan.schedule != Schedule::kInterleaved1f1b;
 }
 
+bool HasScheduleOfFork(const Problem&, const Plan& plan) {
+  return plan.schedule == Schedule::kZbH1 || plan.schedule == Schedule::kZbV;
+}
+
+bool HasScheduleOfNoFork(const Problem& problem, const Plan& plan) {
+  return HasOtherSchedule(problem, plan) && !HasScheduleOfFork(problem, plan);
+}
+
+bool SplitsSequenceOffGaudi(const Problem& problem, const Plan& plan) {
+  return SplitsSequence(problem, plan) && !IsOnGaudi(problem);
+}
+
+bool SplitsSequenceOnGaudi(const Problem& problem, const Plan& plan) {
+  return SplitsSequence(problem, plan) && IsOnGaudi(problem);
+}
+
 bool HasUnevenStages(const Problem& problem, const Plan& plan) {
   if (plan.pipeline_parallel == 1) return false;
   const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);
@@ -145,12 +161,25 @@ constexpr LegalityRule kMegatronRules[] = {
      .source = "megatron/training/arguments.py: Expert parallelism is not supported with fp16 "
                "training",
      .is_broken = &HasHalfPrecisionExperts},
-    {.frameworks = "megatron-core flagscale megatron-lm",
+    {.frameworks = "megatron-core flagscale",
      .decided_by = Dimension::kSchedule,
      .field = "schedule",
      .sentence = "it runs 1f1b and interleaved_1f1b only",
      .source = "megatron/core/pipeline_parallel/schedules.py: get_forward_backward_func",
      .is_broken = &HasOtherSchedule},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "it runs 1f1b and interleaved_1f1b only",
+     .source = "megatron/core/pipeline_parallel/schedules.py: get_forward_backward_func",
+     .is_broken = &HasScheduleOfNoFork},
+    {.frameworks = "megatron-lm",
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "it runs 1f1b and interleaved_1f1b only; zero-bubble schedules need a fork of it",
+     .source = "github.com/sail-sg/zero-bubble-pipeline-parallelism: --enable-zero-bubble",
+     .is_broken = &HasScheduleOfFork,
+     .is_caution = true},
     {.frameworks = "mindspeed",
      .decided_by = Dimension::kSchedule,
      .field = "schedule",
@@ -247,10 +276,12 @@ constexpr LegalityRule kMegatronRules[] = {
     {.frameworks = "megatron-lm",
      .decided_by = Dimension::kFirstStage,
      .field = "layers_per_stage",
-     .sentence = "the stages must divide the layers",
+     .sentence = "the stages must divide the layers; a layer less beside the embeddings needs the "
+                 "fork of zero-bubble schedules",
      .source = "megatron/arguments.py: Number of layers should be divisible by the "
-               "pipeline-model-parallel size",
-     .is_broken = &HasUnevenStages},
+               "pipeline-model-parallel size; github.com/sail-sg/zero-bubble-pipeline-parallelism",
+     .is_broken = &HasUnevenStages,
+     .is_caution = true},
     {.frameworks = "megatron-lm mindspeed",
      .decided_by = Dimension::kZeroStage,
      .field = "zero_stage",
@@ -319,7 +350,15 @@ constexpr LegalityRule kMegatronRules[] = {
      .field = "sequence_parallel",
      .sentence = "it has no sequence parallelism",
      .source = "bigscience-workshop/Megatron-DeepSpeed: megatron/arguments.py",
-     .is_broken = &SplitsSequence},
+     .is_broken = &SplitsSequenceOffGaudi},
+    {.frameworks = "megatron-deepspeed",
+     .versions = {.before = "2023"},
+     .decided_by = Dimension::kSequenceParallel,
+     .field = "sequence_parallel",
+     .sentence = "sequence parallelism needs the fork for Gaudi",
+     .source = "HabanaAI/Megatron-DeepSpeed: scripts/run_llama.sh (HL_SEQ_PARALLEL)",
+     .is_broken = &SplitsSequenceOnGaudi,
+     .is_caution = true},
     {.frameworks = "megatron-deepspeed",
      .versions = {.before = "2023"},
      .decided_by = Dimension::kZeroStage,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "estimator/legality/host_memory.h"
 #include "estimator/legality/recompute_form.h"
 #include "estimator/legality/rule_tables.h"
@@ -6,6 +8,7 @@
 #include "search_space/base/units.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 
@@ -390,6 +393,11 @@ bool SplitsExpertsOtherwise(const EstimatorProblem& problem, const ParallelPlan&
 
 bool SplitsSequence(const EstimatorProblem&, const ParallelPlan& plan) {
   return plan.tensor_parallel > 1 && plan.sequence_parallel;
+}
+
+bool IsOnGaudi(const EstimatorProblem& problem) {
+  return std::ranges::all_of(problem.cluster.pools,
+                             [](const NodePool& pool) { return pool.chip.vendor == "Intel"; });
 }
 
 bool ShardsGradients(const EstimatorProblem&, const ParallelPlan& plan) {

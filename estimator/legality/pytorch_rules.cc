@@ -71,6 +71,14 @@ bool RecomputesPartsInPipeline(const Problem& problem, const Plan& plan) {
   return plan.pipeline_parallel > 1 && RecomputesSomeOnly(problem, plan);
 }
 
+bool RecomputesPartsInPipelineOffGaudi(const Problem& problem, const Plan& plan) {
+  return RecomputesPartsInPipeline(problem, plan) && !IsOnGaudi(problem);
+}
+
+bool RecomputesPartsInPipelineOnGaudi(const Problem& problem, const Plan& plan) {
+  return RecomputesPartsInPipeline(problem, plan) && IsOnGaudi(problem);
+}
+
 bool SpreadsAnyExperts(const Problem&, const Plan& plan) { return plan.expert_parallel > 1; }
 
 bool SplitsExperts(const Problem& problem, const Plan& plan) {
@@ -288,12 +296,25 @@ constexpr LegalityRule kPyTorchRules[] = {
      .sentence = "its sequence parallelism is combined with data parallelism only",
      .source = "deepspeed/runtime/engine.py: a mesh of data_parallel and sequence_parallel",
      .is_broken = &ExchangesHeadsInMesh},
-    {.frameworks = "deepspeed megatron-deepspeed",
+    {.frameworks = "deepspeed",
      .decided_by = Dimension::kRecompute,
      .field = "recompute",
      .sentence = "in a pipeline every layer is recomputed or none",
      .source = "deepspeed/runtime/pipe/module.py: activation_checkpoint_interval",
      .is_broken = &RecomputesPartsInPipeline},
+    {.frameworks = "megatron-deepspeed",
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute",
+     .sentence = "in a pipeline every layer is recomputed or none",
+     .source = "deepspeed/runtime/pipe/module.py: activation_checkpoint_interval",
+     .is_broken = &RecomputesPartsInPipelineOffGaudi},
+    {.frameworks = "megatron-deepspeed",
+     .decided_by = Dimension::kRecompute,
+     .field = "recompute",
+     .sentence = "in a pipeline, selective recomputation needs the fork for Gaudi",
+     .source = "HabanaAI/Megatron-DeepSpeed: scripts/run_llama.sh (HL_CKP_ACT=2)",
+     .is_broken = &RecomputesPartsInPipelineOnGaudi,
+     .is_caution = true},
     // Code of the user's own can recompute some layers, and measured runs did.
     {.frameworks = "pytorch-fsdp",
      .decided_by = Dimension::kRecompute,

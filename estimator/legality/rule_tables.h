@@ -19,6 +19,9 @@ bool SplitsExpertsOtherwise(const EstimatorProblem& problem, const ParallelPlan&
 // Returns whether tensor parallelism splits the sequence too.
 bool SplitsSequence(const EstimatorProblem& problem, const ParallelPlan& plan);
 
+// Returns whether all chips are Intel's, for which Megatron-DeepSpeed has a fork.
+bool IsOnGaudi(const EstimatorProblem& problem);
+
 bool ShardsGradients(const EstimatorProblem& problem, const ParallelPlan& plan);
 
 // Returns whether a part of the layers is recomputed, or a part of every layer.

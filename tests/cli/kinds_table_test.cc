@@ -16,9 +16,9 @@ TEST(KindsTableTest, PlainWords) {
   v1::TuneResult result;
   v1::RankedPlan& plan = *result.add_plans();
   plan.set_like_count(3);
-  for (const auto& [field, values] : {std::pair("zero_group_size", "4 or the whole group"),
-                                      std::pair("sequence_parallel", "true or false"),
-                                      std::pair("unknown", "1 to 2")}) {
+  for (const auto& [field, values] :
+       {std::pair("zero_group_size", "4 or the whole group"),
+        std::pair("sequence_parallel", "true or false"), std::pair("unknown", "1 to 2")}) {
     v1::FieldRange& range = *plan.add_like_ranges();
     range.set_field(field);
     range.set_values(values);

@@ -317,7 +317,8 @@ StudyResult SampleResult() {
                      .like_count = 3,
                      .like_ranges = {{.field = "zero_group_size", .values = "0 to 8"}},
                      .fastest_probability = 0.5,
-                     .run = FullRunCost()};
+                     .run = FullRunCost(),
+                     .reason = "faster than 1"};
   plan.estimate.cost_model = CostModelSource{.name = "acme",
                                              .vendor = "Acme",
                                              .version = "1.2",

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <vector>
 
+#include "estimator/layer/layer_split.h"
 #include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
@@ -98,6 +101,12 @@ void AddPipeline(const Problem& problem, const ParallelPlan& plan, int year, Fla
         fmt::format("{} with {} virtual stages; Megatron-LM wants them to divide {} layers", stages,
                     plan.virtual_pipeline, layers));
     return;
+  }
+  const std::vector<int> split = LayersPerStage(plan, problem.model, problem.profile);
+  if (std::ranges::any_of(split, [&](int count) { return count != split.front(); })) {
+    flags.Refuse(
+        "plan.layers_per_stage",
+        fmt::format("[{}]; Megatron-LM gives all stages as many layers", fmt::join(split, ", ")));
   }
   if (plan.virtual_pipeline == 1) return;
   flags.Add("--num-layers-per-virtual-pipeline-stage", layers / stages / plan.virtual_pipeline);
