@@ -31,6 +31,8 @@ Problem ProblemOf(const std::string& framework) {
   question.cluster.pools = {Nodes(1, 8)};
   question.cluster.pools.front().chip =
       framework == "mindspeed" ? "huawei-ascend-910b-313t" : "nvidia-h100-sxm5-80gb";
+  // All states of GPT-3 take more than the host that is assumed.
+  question.cluster.pools.front().host.memory = GiB(8192);
   return Resolved(question);
 }
 
