@@ -93,7 +93,7 @@ class TuneTest(Folder):
         for part in details:
             self.assertNotIn(part, text)
         self.assertNotIn("\x1b", text)
-        study = re.search(r"history show (study-\S+)\)", text).group(1)
+        study = re.search(r"history\s+show\s+(study-\S+)\)", text).group(1)
         more = self.run_cli("history", "show", study, "--verbose").stdout
         for part in details:
             self.assertIn(part, more)

@@ -151,6 +151,25 @@ class Summary {
   bool has_bound_ = true;
 };
 
+Summary SummaryOf(const std::vector<PoolAlone>& pools, const MixedFound& found) {
+  Summary summary;
+  for (const PoolAlone& pool : pools) summary.Add(pool);
+  for (const SetFound& set : found.sets) summary.Add(set);
+  return summary;
+}
+
+// Prices the user's own plan by what runs taught of its pool, or of mixes if it has several.
+RankedPlan RankBaseline(const ParallelPlan& plan, const PreparedQuestion& question,
+                        const std::vector<PoolAlone>& pools) {
+  const Problem own = *ProblemOfPlan(std::make_shared<const Problem>(question.problem), plan);
+  Calibration calibration = question.learnt.calibration;
+  for (const PoolAlone& pool : pools) {
+    if (plan.pools == std::vector{pool.name}) calibration = pool.calibration;
+  }
+  AnalyticModel model(ToEstimatorProblem(own), calibration);
+  return RankPlan(plan, own, model);
+}
+
 // Returns a lower bound of the step of any plan, whatever pools it uses.
 Seconds FloorOf(const std::vector<PoolAlone>& pools, const Problem& problem,
                 const Calibration& calibration) {
@@ -380,9 +399,7 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   PoolAlone* const alone = BestPool(pools, request);
   if (alone == nullptr && mix == nullptr) return NothingFits(pools, found);
 
-  Summary summary;
-  for (const PoolAlone& pool : pools) summary.Add(pool);
-  for (const SetFound& set : found.sets) summary.Add(set);
+  Summary summary = SummaryOf(pools, found);
   Heterogeneous compared =
       Compare(ContestOf(pools, found, question, model), request.mix_margin, problem, model);
   const bool is_unsure = alone == nullptr || !FitsSurely(alone->Result()->plans.front(), request);
@@ -402,15 +419,7 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   if (is_mix_faster) optimum = RankPlan(mix->best->plan, problem, model);
   result.model_optimum = std::move(optimum);
   RETURN_IF_ERROR(CheckMixes(result, problem));
-  if (baseline.has_value()) {
-    const Problem own = *ProblemOfPlan(std::make_shared<const Problem>(problem), baseline->plan);
-    const std::vector<std::string>& names = baseline->plan.pools;
-    const auto own_pool = std::ranges::find_if(
-        pools, [&](const PoolAlone& pool) { return names == std::vector{pool.name}; });
-    AnalyticModel own_model(ToEstimatorProblem(own),
-                            names.empty() ? learnt.calibration : own_pool->calibration);
-    result.baseline = RankPlan(baseline->plan, own, own_model);
-  }
+  if (baseline.has_value()) result.baseline = RankBaseline(baseline->plan, question, pools);
   result.search = summary.Take(result.model_optimum->estimate.step_time,
                                FloorOf(pools, problem, learnt.calibration));
   if (mixes) {
