@@ -373,6 +373,13 @@ std::string ReasonToMix(const Heterogeneous& compared) {
       compared.gain_ratio, compared.gain_low_ratio.value_or(1));
 }
 
+void WarnIfCut(StudyResult& result) {
+  if (result.search.complete) return;
+  result.warnings.push_back(fmt::format(
+      "the search ended early: a plan may be up to {:.2f} % faster than the fastest found",
+      100 * result.search.optimality_gap));
+}
+
 // Returns INTERNAL if a mix of the answer is not legal or not possible.
 absl::Status CheckMixes(const StudyResult& result, const Problem& problem) {
   for (const RankedPlan& plan : result.plans) {
@@ -425,11 +432,7 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   if (mixes) {
     result.recommendation = {.advice = Advice::kLaunch, .reason = ReasonToMix(compared)};
   }
-  if (!result.search.complete) {
-    result.warnings.push_back(fmt::format(
-        "the search ended early: a plan may be up to {:.2f} % faster than the fastest found",
-        100 * result.search.optimality_gap));
-  }
+  WarnIfCut(result);
   result.heterogeneous = std::move(compared);
   return result;
 }
