@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxStudyLabels = 64;
 std::string LabelsJson(const std::map<std::string, std::string>& labels);
 
 // Reads labels that SQL has written as a JSON object. DATA_LOSS with reason STORE_CORRUPT if the
-// text is none.
+// text is not such an object.
 absl::StatusOr<std::map<std::string, std::string>> ReadLabels(std::string_view json,
                                                               std::string_view study_id);
 

@@ -7,10 +7,10 @@ namespace meshwright {
 template <>
 std::span<const ChoiceWord<StudyState>> Choices<StudyState>() {
   static constexpr ChoiceWord<StudyState> kTable[] = {
-      {StudyState::kQueued, "queued"},           {StudyState::kRunning, "running"},
-      {StudyState::kInterrupted, "interrupted"}, {StudyState::kCancelling, "cancelling"},
-      {StudyState::kSucceeded, "succeeded"},     {StudyState::kFailed, "failed"},
-      {StudyState::kCancelled, "cancelled"},
+      {StudyState::kQueued, "queued"},         {StudyState::kRunning, "running"},
+      {StudyState::kPaused, "paused"},         {StudyState::kInterrupted, "interrupted"},
+      {StudyState::kCancelling, "cancelling"}, {StudyState::kSucceeded, "succeeded"},
+      {StudyState::kFailed, "failed"},         {StudyState::kCancelled, "cancelled"},
   };
   return kTable;
 }
@@ -19,6 +19,7 @@ bool IsTerminal(StudyState state) {
   switch (state) {
     case StudyState::kQueued:
     case StudyState::kRunning:
+    case StudyState::kPaused:
     case StudyState::kInterrupted:
     case StudyState::kCancelling:
       return false;

@@ -15,10 +15,11 @@ namespace meshwright {
 // clock. Bytes are serialized messages that the recorder does not interpret.
 
 // The state of a study. kInterrupted: the process that ran the study is gone; the study may be
-// resumed or ended. The last three states are terminal.
+// resumed or ended. kPaused: somebody stopped it for a while. The last three states are terminal.
 enum class StudyState {
   kQueued,
   kRunning,
+  kPaused,
   kInterrupted,
   kCancelling,
   kSucceeded,

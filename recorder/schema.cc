@@ -373,6 +373,10 @@ CREATE INDEX fastest_trials ON trials
   WHERE step_time_seconds IS NOT NULL;
 CREATE INDEX trials_of_plan ON trials (study_id, plan_digest, number, purpose, state, outcome);
 )sql"},
+    // Version 12: studies may be paused, and a start finds the interrupted ones in an index.
+    {11, R"sql(
+CREATE INDEX interrupted_studies ON studies (create_time_ms, id) WHERE state = 'interrupted';
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

@@ -457,10 +457,10 @@ SELECT id, question,
        (SELECT count(*) FROM events
         WHERE study_id = studies.id AND kind = ?1 AND payload = ?2)
 FROM studies JOIN study_messages ON study_messages.study_id = studies.id
-WHERE state = ?3
+WHERE state = 'interrupted'
 ORDER BY create_time_ms, id)sql"));
   const std::string_view word = Word(StudyState::kInterrupted);
-  RETURN_IF_ERROR(query.Bind(std::string_view(kStateEventKind), Blob{word}, word));
+  RETURN_IF_ERROR(query.Bind(std::string_view(kStateEventKind), Blob{word}));
   std::vector<InterruptedStudy> studies;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_row, query.Step());

@@ -217,19 +217,29 @@ int Stop(const LocalStudy& study, const LocalSite& site) {
                     : PutBack(ended.status(), study, site);
 }
 
+// Has the server change the state of a study by a call of the client.
+template <typename Response>
+int ChangeState(absl::StatusOr<Response> (Client::*call)(const std::string&),
+                const StudyOptions& options, const GlobalFlags& flags) {
+  auto client = ConnectTo(flags);
+  if (!client.ok()) return Fail(client.status(), flags.output);
+  const absl::StatusOr<Response> changed = (*client.*call)(options.id);
+  if (!changed.ok()) return Fail(changed.status(), flags.output);
+  return PrintStudy(changed->study(), flags.output);
+}
+
+int Pause(const StudyOptions& options, const GlobalFlags& flags) {
+  return ChangeState(&Client::PauseStudy, options, flags);
+}
+
 int Resume(const StudyOptions& options, const GlobalFlags& flags) {
   if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToGoOn, flags, &GoOn);
-  PrintNote("error: study resume takes no --server: a server resumes its studies by itself");
-  return kExitUsage;
+  return ChangeState(&Client::ResumeStudy, options, flags);
 }
 
 int Cancel(const StudyOptions& options, const GlobalFlags& flags) {
   if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToEnd, flags, &Stop);
-  auto client = ConnectTo(flags);
-  if (!client.ok()) return Fail(client.status(), flags.output);
-  const auto cancelled = client->CancelStudy(options.id);
-  if (!cancelled.ok()) return Fail(cancelled.status(), flags.output);
-  return PrintStudy(cancelled->study(), flags.output);
+  return ChangeState(&Client::CancelStudy, options, flags);
 }
 
 struct StudyCommand {
@@ -326,8 +336,14 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   CLI::App& watch =
       AddAction(group, {"watch", "follow a study to its end", Watch, true}, options, program);
   watch.add_option("id", options->id, "id of the study")->required();
+  CLI::App& pause =
+      AddAction(group, {"pause", "stop a study of the server until it is resumed", Pause, true},
+                options, program);
+  pause.add_option("id", options->id, "id of the study")->required();
   CLI::App& resume = AddAction(
-      group, {"resume", "resume a study whose process has ended", Resume, false}, options, program);
+      group,
+      {"resume", "resume a paused study, or a local one whose process has ended", Resume, false},
+      options, program);
   resume.add_option("id", options->id, "id of the study")->required();
   CLI::App& cancel =
       AddAction(group, {"cancel", "end a study; its answer is the best plan so far", Cancel, false},

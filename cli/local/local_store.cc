@@ -71,10 +71,15 @@ absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_
   return absl::OkStatus();
 }
 
+// Returns true if no process runs a study that may go on.
+bool IsAtRest(StudyState state) {
+  return state == StudyState::kInterrupted || state == StudyState::kPaused;
+}
+
 // Checks that a study can be resumed.
 absl::Status CheckLeft(const StudyRecord& study, LeftStudy wanted) {
   const bool is_cancelling = study.state == StudyState::kCancelling && !IsAlive(study.owner);
-  if (study.state == StudyState::kInterrupted) return absl::OkStatus();
+  if (IsAtRest(study.state)) return absl::OkStatus();
   if (is_cancelling && wanted == LeftStudy::kToEnd) return absl::OkStatus();
   std::string why = fmt::format("is {}: another process runs it", Word(study.state));
   if (IsTerminal(study.state)) why = fmt::format("has ended ({})", Word(study.state));
@@ -160,7 +165,7 @@ absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::s
   ASSIGN_OR_RETURN(StudyRecord record, recorder.GetStudy(id));
   RETURN_IF_ERROR(CheckLeft(record, wanted));
   ASSIGN_OR_RETURN(ResolvedStudy asked, codec.decode_request(record.question));
-  if (record.state == StudyState::kInterrupted) {
+  if (IsAtRest(record.state)) {
     ASSIGN_OR_RETURN(record, recorder.UpdateStudy({.study_id = id,
                                                    .state = StudyState::kRunning,
                                                    .time_ms = NowMs(),

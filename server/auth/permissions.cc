@@ -44,6 +44,8 @@ constexpr std::array kMethods = {
     MethodRole{"ExportHistory", Role::kViewer},
     MethodRole{"CreateStudy", Role::kSubmitter},  // an operator, if it runs jobs
     MethodRole{"CancelStudy", Role::kSubmitter},
+    MethodRole{"PauseStudy", Role::kSubmitter},
+    MethodRole{"ResumeStudy", Role::kSubmitter},
     MethodRole{"UpdateStudy", Role::kSubmitter},
     MethodRole{"CreateJobReport", Role::kSubmitter},
     MethodRole{"BatchCreateJobReports", Role::kSubmitter},

@@ -97,6 +97,16 @@ absl::Status NameStudy(const absl::Status& status, const std::string& id) {
   return absl::IsNotFound(status) ? WithResource(status, "study", id) : status;
 }
 
+// Returns the response to a call that changes a study; an error names the study of the request.
+template <typename Response, typename Request>
+absl::StatusOr<Response> StudyResponse(const absl::StatusOr<StudyRecord>& study,
+                                       const Request& request) {
+  if (!study.ok()) return NameStudy(study.status(), request.study_id());
+  Response response;
+  *response.mutable_study() = ToWire(*study);
+  return response;
+}
+
 absl::StatusOr<bool> IsBasicView(const v1::ListPlansRequest& request) {
   if (!request.has_view() || request.view() == "full") return false;
   if (request.view() == "basic") return true;
@@ -243,11 +253,17 @@ absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest
 
 absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
                                                     Engine& engine) {
-  const auto study = engine.CancelStudy(request.study_id());
-  if (!study.ok()) return NameStudy(study.status(), request.study_id());
-  v1::CancelStudyResponse response;
-  *response.mutable_study() = ToWire(*study);
-  return response;
+  return StudyResponse<v1::CancelStudyResponse>(engine.CancelStudy(request.study_id()), request);
+}
+
+absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& request,
+                                                  Engine& engine) {
+  return StudyResponse<v1::PauseStudyResponse>(engine.PauseStudy(request.study_id()), request);
+}
+
+absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request,
+                                                    Engine& engine) {
+  return StudyResponse<v1::ResumeStudyResponse>(engine.ResumeStudy(request.study_id()), request);
 }
 
 absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,
@@ -255,10 +271,7 @@ absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest
   ASSIGN_OR_RETURN(const StudyEdit edit, FromWire(request));
   const auto study =
       WriteTo(store, [&edit](Recorder& recorder) { return recorder.EditStudy(edit); });
-  if (!study.ok()) return NameStudy(study.status(), request.study_id());
-  v1::UpdateStudyResponse response;
-  *response.mutable_study() = ToWire(*study);
-  return response;
+  return StudyResponse<v1::UpdateStudyResponse>(study, request);
 }
 
 v1::WatchStudyResponse ToWire(const EventRecord& event) {

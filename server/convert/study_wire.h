@@ -43,11 +43,15 @@ absl::Status UnknownPlan(const v1::GetStudyResponse& study, int rank);
 // other characters than allowed.
 absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request);
 
-// These change studies. CreateStudy and CancelStudy are as Engine's calls, and UpdateStudy as
+// These change studies, as Engine's calls of the same names, and UpdateStudy as
 // Recorder::EditStudy. NOT_FOUND names the study as a resource.
 absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
                                                     const Knowledge& knowledge, Engine& engine);
 absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
+                                                    Engine& engine);
+absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& request,
+                                                  Engine& engine);
+absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request,
                                                     Engine& engine);
 absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,
                                                     const StoreAccess& store);

@@ -88,6 +88,13 @@ class Engine {
   // has ended does not change.
   absl::StatusOr<StudyRecord> CancelStudy(std::string_view id);
 
+  // Stops a study until it is resumed, also by another process. It is still running while it stops,
+  // and a job of it goes on to its end. Idempotent. FAILED_PRECONDITION with reason STUDY_ENDED or
+  // STUDY_CANCELLING.
+  absl::StatusOr<StudyRecord> PauseStudy(std::string_view id);
+  // Queues a paused study. A study that waits or runs does not change. Same errors.
+  absl::StatusOr<StudyRecord> ResumeStudy(std::string_view id);
+
   // Replays the journal after `after_revision`, then follows it. There is no gap and no repeat,
   // because both come from the journal. The replay calls `sink` before this returns.
   absl::StatusOr<std::int64_t> Subscribe(std::string_view id, std::int64_t after_revision,

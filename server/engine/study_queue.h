@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "recorder/records.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -23,9 +24,13 @@ inline constexpr int kLaneCount = 2;
 
 // A study on a thread of the engine.
 struct RunningStudy {
+  Lane lane = Lane::kSearches;
   std::stop_source cancel = {};
   std::stop_source leave = {};  // StudyControl's
   bool is_cancelled_by_user = false;
+  // A study that its user pauses becomes kPaused when it has stopped, and kQueued if it is resumed
+  // before that.
+  std::optional<StudyState> next_state = {};
   std::optional<absl::Status> failure = {};  // the study ends with it, whatever its answer is
 };
 
@@ -45,6 +50,7 @@ class StudyQueue {
     std::string id = std::move(Waiting(lane).front());
     Waiting(lane).pop_front();
     RunningStudy& study = running_[id];
+    study.lane = lane;
     if (const auto ends = to_end_.extract(id); !ends.empty()) {
       study.failure = ends.mapped();
       study.is_cancelled_by_user = !study.failure.has_value();

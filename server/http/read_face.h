@@ -38,6 +38,10 @@ struct WriteFace {
       create_study = {};
   std::function<absl::StatusOr<v1::CancelStudyResponse>(const v1::CancelStudyRequest&)>
       cancel_study = {};
+  std::function<absl::StatusOr<v1::PauseStudyResponse>(const v1::PauseStudyRequest&)> pause_study =
+      {};
+  std::function<absl::StatusOr<v1::ResumeStudyResponse>(const v1::ResumeStudyRequest&)>
+      resume_study = {};
   std::function<absl::StatusOr<v1::UpdateStudyResponse>(const v1::UpdateStudyRequest&)>
       update_study = {};
 };

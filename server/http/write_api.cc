@@ -82,6 +82,9 @@ constexpr WriteRoute kWriteRoutes[] = {
     {"PATCH", "/v1/studies/{study_id}", Call<v1::UpdateStudyRequest, &WriteFace::update_study>},
     {"POST", "/v1/studies/{study_id}:cancel",
      Call<v1::CancelStudyRequest, &WriteFace::cancel_study>},
+    {"POST", "/v1/studies/{study_id}:pause", Call<v1::PauseStudyRequest, &WriteFace::pause_study>},
+    {"POST", "/v1/studies/{study_id}:resume",
+     Call<v1::ResumeStudyRequest, &WriteFace::resume_study>},
 };
 
 HttpResponse WriteResponse(const absl::StatusOr<std::string>& body, const HttpRequest& request) {

@@ -462,8 +462,11 @@ class ServerTest(Folder):
         # Cancelling a study that has ended changes nothing.
         cancelled = json.loads(self.run_cli("study", "cancel", "study-mine", *remote).stdout)
         self.assertEqual(cancelled["state"], "succeeded")
-        for verb in ("show", "watch", "cancel"):
+        for verb in ("pause", "resume"):
+            self.assertIn("has ended", self.run_cli("study", verb, "study-mine", *remote, expect=6).stderr)
+        for verb in ("show", "watch", "cancel", "pause", "resume"):
             self.run_cli("study", verb, "study-other", *remote, expect=5)
+        self.run_cli("study", "pause", "study-mine", expect=2)  # without a server
 
     def test_server_that_is_down(self):
         remote = ["--server", f"unix:{self.folder}/nobody"]

@@ -294,6 +294,32 @@ class ServedJobsTest(ServedFolder):
         self.check_whole(self.ended(address, study), trials=1)
         self.assertEqual(len(self.began()), 1)
 
+    def test_a_pause_leaves_the_job_running_and_keeps_its_result(self):
+        self.let_jobs_wait()
+        address = self.start("--allow-jobs", "--insecure-jobs")
+        study = self.create(address, trials=1)
+        self.wait_for(lambda: self.began())
+        self.run_cli("--server", address, "study", "pause", study)
+        self.wait_for(lambda: self.state_of(address, study) == "paused")
+        self.assertNotEqual(self.processes(study), [])
+        self.let_go()
+        self.wait_for(lambda: not self.processes(study))
+        self.assertEqual(self.state_of(address, study), "paused")
+        self.run_cli("--server", address, "study", "resume", study)
+        self.check_whole(self.ended(address, study), trials=1)
+        self.assertEqual(len(self.began()), 1)
+
+    def test_a_paused_study_is_cancelled_with_its_job(self):
+        self.let_jobs_wait()
+        address = self.start("--allow-jobs", "--insecure-jobs")
+        study = self.create(address)
+        self.wait_for(lambda: self.began())
+        self.run_cli("--server", address, "study", "pause", study)
+        self.wait_for(lambda: self.state_of(address, study) == "paused")
+        self.run_cli("--server", address, "study", "cancel", study)
+        self.wait_for(lambda: not self.processes(study))
+        self.wait_for(lambda: self.state_of(address, study) == "cancelled")
+
     def test_cancel_ends_the_job(self):
         self.let_jobs_wait()
         address = self.start("--allow-jobs", "--insecure-jobs")

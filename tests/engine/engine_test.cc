@@ -139,6 +139,74 @@ TEST_F(EngineTest, CancelsARunningAndAQueuedStudy) {
   EXPECT_TRUE(absl::IsNotFound(engine.CancelStudy("study-none").status()));
 }
 
+TEST_F(EngineTest, PausesAndResumesARunningStudy) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(EndlessStudy());
+  EventLog log;
+  ASSERT_TRUE(engine.Subscribe(id, 0, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForState("running"));
+  ASSERT_TRUE(engine.PauseStudy(id).ok());
+  ASSERT_TRUE(log.WaitForState("paused"));
+  EXPECT_EQ(engine.PauseStudy(id)->state, StudyState::kPaused);  // pressed twice
+  EXPECT_EQ(engine.ResumeStudy(id)->state, StudyState::kQueued);
+  EXPECT_THAT(engine.ResumeStudy(id)->state, AnyOf(StudyState::kQueued, StudyState::kRunning));
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  ASSERT_TRUE(log.WaitForEnd());
+  const std::vector<std::string> states = log.States();
+  ASSERT_GE(states.size(), 5U);
+  EXPECT_THAT(std::vector(states.begin(), states.begin() + 4),
+              ElementsAre("queued", "running", "paused", "queued"));
+  EXPECT_EQ(states.back(), "cancelled");
+  EXPECT_EQ(Reason(engine.PauseStudy(id).status()), "STUDY_ENDED");
+  EXPECT_EQ(Reason(engine.ResumeStudy(id).status()), "STUDY_ENDED");
+  EXPECT_TRUE(absl::IsNotFound(engine.PauseStudy("study-none").status()));
+  EXPECT_TRUE(absl::IsNotFound(engine.ResumeStudy("study-none").status()));
+}
+
+// A pause that is taken back at once leaves the study in the queue, whether it had stopped or not.
+TEST_F(EngineTest, APauseThatIsTakenBackAtOnceLosesNothing) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(EndlessStudy());
+  EventLog log;
+  ASSERT_TRUE(engine.Subscribe(id, 0, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForState("running"));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(engine.PauseStudy(id).ok());
+    ASSERT_TRUE(engine.ResumeStudy(id).ok());
+  }
+  const std::int64_t revision = engine.queries().GetStudy(id)->revision;
+  const std::string other = Create(SmallStudy());
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  ASSERT_TRUE(log.WaitForEnd());
+  EXPECT_EQ(log.States().back(), "cancelled");
+  EXPECT_GE(engine.queries().GetStudy(id)->revision, revision);
+  EXPECT_EQ(Ended(other).state, StudyState::kSucceeded);
+}
+
+// It waits for its user, not for a server.
+TEST_F(EngineTest, APausedStudyStaysPausedOverARestart) {
+  Engine& first = StartEngine();
+  const std::string running = Create(EndlessStudy());
+  const std::string waiting = Create(SmallStudy());
+  EXPECT_EQ(first.PauseStudy(waiting)->state, StudyState::kPaused);
+  EventLog log;
+  ASSERT_TRUE(first.Subscribe(running, 0, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForState("running"));
+  ASSERT_TRUE(first.PauseStudy(running).ok());
+  ASSERT_TRUE(log.WaitForState("paused"));
+  const std::string next = Create(SmallStudy());  // the engine goes on without them
+  EXPECT_EQ(Ended(next).state, StudyState::kSucceeded);
+  StopEngine();
+
+  Engine& second = StartEngine();
+  const std::string after = Create(SmallStudy());
+  EXPECT_EQ(Ended(after).state, StudyState::kSucceeded);
+  EXPECT_EQ(second.queries().GetStudy(waiting)->state, StudyState::kPaused);
+  EXPECT_EQ(second.CancelStudy(running)->state, StudyState::kCancelled);
+  ASSERT_TRUE(second.ResumeStudy(waiting).ok());
+  EXPECT_EQ(Ended(waiting).state, StudyState::kSucceeded);
+}
+
 TEST_F(EngineTest, AnOrderlyStopLeavesAStudyToBeResumed) {
   StartEngine();
   const std::string id = Create(EndlessStudy());

@@ -84,6 +84,14 @@ class HttpFace {
                              [this](const v1::CancelStudyRequest& request) {
                                return CancelStudy(request, *engine_);
                              },
+                         .pause_study =
+                             [this](const v1::PauseStudyRequest& request) {
+                               return PauseStudy(request, *engine_);
+                             },
+                         .resume_study =
+                             [this](const v1::ResumeStudyRequest& request) {
+                               return ResumeStudy(request, *engine_);
+                             },
                          .update_study =
                              [this](const v1::UpdateStudyRequest& request) {
                                return UpdateStudy(request, engine_->store());
@@ -344,6 +352,15 @@ TEST(HttpWritesTest, StudiesAreCreatedEditedAndCancelled) {
   EXPECT_EQ(named.study().display_name(), "ours");
   EXPECT_EQ(named.study().labels().at("team"), "x");
   EXPECT_NE(named.study().etag(), etag);
+
+  const auto paused =
+      Parsed<v1::PauseStudyResponse>(http.Ask("POST", "/v1/studies/mine:pause", "{}"));
+  EXPECT_THAT(paused.study().state(), testing::AnyOf("running", "paused"));
+  const auto resumed =
+      Parsed<v1::ResumeStudyResponse>(http.Ask("POST", "/v1/studies/mine:resume", "{}"));
+  EXPECT_THAT(resumed.study().state(), testing::AnyOf("running", "queued"));
+  EXPECT_EQ(http.Ask("POST", "/v1/studies/none:pause", "{}").status, 404);
+  EXPECT_EQ(http.Ask("POST", "/v1/studies/none:resume", "{}").status, 404);
 
   const auto cancelled =
       Parsed<v1::CancelStudyResponse>(http.Ask("POST", "/v1/studies/mine:cancel", "{}"));

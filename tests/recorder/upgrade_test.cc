@@ -164,7 +164,8 @@ std::string BackTo(int version) {
     int to;
     const char* sql;
   };
-  const Step kSteps[] = {{10, kIndexesOfVersion10},
+  const Step kSteps[] = {{11, "DROP INDEX interrupted_studies;"},
+                         {10, kIndexesOfVersion10},
                          {9, kMeasurementsOfVersion9},
                          {8, kStudiesOfVersion8},
                          {7, kIndexesOfVersion7},

@@ -108,6 +108,10 @@ TEST_F(AdmissionTest, PermissionComesBeforeExistence) {
   EXPECT_TRUE(absl::IsNotFound(As("viewer").GetStudy("no-such-study").status()));
   EXPECT_TRUE(absl::IsPermissionDenied(As("viewer").CancelStudy("no-such-study").status()));
   EXPECT_TRUE(absl::IsNotFound(As("submitter").CancelStudy("no-such-study").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(As("viewer").PauseStudy("no-such-study").status()));
+  EXPECT_TRUE(absl::IsNotFound(As("submitter").PauseStudy("no-such-study").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(As("viewer").ResumeStudy("no-such-study").status()));
+  EXPECT_TRUE(absl::IsNotFound(As("submitter").ResumeStudy("no-such-study").status()));
 }
 
 TEST_F(AdmissionTest, JobsNeedAnOperator) {

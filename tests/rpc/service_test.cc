@@ -208,6 +208,7 @@ TEST_F(ServerTest, UnknownThingsAreNotFound) {
   update.set_study_id("study-none");
   for (const absl::Status& status :
        {client().GetStudy("study-none").status(), client().CancelStudy("study-none").status(),
+        client().PauseStudy("study-none").status(), client().ResumeStudy("study-none").status(),
         client().ListPlans(plans).status(), client().ListTrials(trials).status(),
         client().ListAttempts(attempts).status(), client().UpdateStudy(update).status(),
         Watch("study-none", events), client().GetChip("nvidia-a1000").status()}) {
@@ -281,6 +282,26 @@ TEST_F(ServerTest, CancelEndsAStudyHoweverFarItIs) {
     // On a fast machine, the first study may have ended before it was cancelled.
     EXPECT_THAT(client().GetStudy(id)->study().state(), AnyOf("cancelled", "succeeded"));
   }
+}
+
+TEST_F(ServerTest, APausedStudyWaitsUntilItIsResumed) {
+  const std::string running = Create(BigQuestion())->study().id();
+  const std::string queued = Create(BigQuestion())->study().id();
+  ASSERT_TRUE(client().PauseStudy(queued).ok());
+  // On a fast machine, the first study may have ended before it is cancelled.
+  ASSERT_TRUE(client().CancelStudy(running).ok());
+  const auto resumed = client().ResumeStudy(queued);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_THAT(resumed->study().state(), AnyOf("queued", "running"));
+  ASSERT_TRUE(client().CancelStudy(queued).ok());
+  std::vector<v1::WatchStudyResponse> events;
+  ASSERT_TRUE(Watch(queued, events).ok());
+  std::vector<std::string> states;
+  for (const v1::WatchStudyResponse& event : events) {
+    if (event.kind() == "state") states.push_back(event.state());
+  }
+  EXPECT_THAT(states, Contains("paused"));
+  EXPECT_EQ(Reason(client().PauseStudy(queued).status()), "STUDY_ENDED");
 }
 
 TEST_F(ServerTest, BadPagesAreInvalid) {

@@ -78,6 +78,8 @@ const TextCase kTextCases[] = {
      With<v1::CreateStudyRequest>(&Client::CreateStudy, [](auto& r) { r.set_study_id(kBad); })},
     {"GetStudy", "study_id", [](Client& client) { return client.GetStudy(kBad).status(); }},
     {"CancelStudy", "study_id", [](Client& client) { return client.CancelStudy(kBad).status(); }},
+    {"PauseStudy", "study_id", [](Client& client) { return client.PauseStudy(kBad).status(); }},
+    {"ResumeStudy", "study_id", [](Client& client) { return client.ResumeStudy(kBad).status(); }},
     {"UpdateStudy", "display_name",
      With<v1::UpdateStudyRequest>(&Client::UpdateStudy, [](auto& r) { r.set_display_name(kBad); })},
     {"ListStudies", "page_token",

@@ -223,6 +223,18 @@ absl::StatusOr<v1::CancelStudyResponse> Client::CancelStudy(const std::string& s
   return Call(*stubs_->tuning, &v1::TuningService::Stub::CancelStudy, request, {});
 }
 
+absl::StatusOr<v1::PauseStudyResponse> Client::PauseStudy(const std::string& study_id) {
+  v1::PauseStudyRequest request;
+  request.set_study_id(study_id);
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::PauseStudy, request, {});
+}
+
+absl::StatusOr<v1::ResumeStudyResponse> Client::ResumeStudy(const std::string& study_id) {
+  v1::ResumeStudyRequest request;
+  request.set_study_id(study_id);
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::ResumeStudy, request, {});
+}
+
 absl::StatusOr<v1::UpdateStudyResponse> Client::UpdateStudy(const v1::UpdateStudyRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::UpdateStudy, request, {});
 }

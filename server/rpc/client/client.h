@@ -69,6 +69,8 @@ class Client {
   absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& study_id);
   absl::StatusOr<v1::ListStudiesResponse> ListStudies(const v1::ListStudiesRequest& request);
   absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
+  absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const std::string& study_id);
+  absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const std::string& study_id);
   absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request);
   absl::StatusOr<v1::ListPlansResponse> ListPlans(const v1::ListPlansRequest& request);
   absl::StatusOr<v1::GetPlanResponse> GetPlan(const v1::GetPlanRequest& request);

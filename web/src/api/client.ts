@@ -21,7 +21,9 @@ import type {
   ListPlansResponse,
   ListStudiesResponse,
   ListTrialsResponse,
+  PauseStudyResponse,
   RecommendResponse,
+  ResumeStudyResponse,
   Study,
   SweepRequest,
   SweepResponse,
@@ -144,6 +146,10 @@ export const api = {
     }),
   cancelStudy: (id: string) =>
     send<CancelStudyResponse>('POST', `studies/${encodeURIComponent(id)}:cancel`, {}),
+  pauseStudy: (id: string) =>
+    send<PauseStudyResponse>('POST', `studies/${encodeURIComponent(id)}:pause`, {}),
+  resumeStudy: (id: string) =>
+    send<ResumeStudyResponse>('POST', `studies/${encodeURIComponent(id)}:resume`, {}),
   serverInfo: (signal?: AbortSignal) => read<GetServerInfoResponse>(['server'], {}, signal),
   studies: (query: Query, signal?: AbortSignal) =>
     read<ListStudiesResponse>(['studies'], query, signal),

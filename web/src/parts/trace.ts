@@ -24,7 +24,7 @@ export interface Span {
 }
 
 export interface Timeline {
-  /** By stage, each in the order of time; times are seconds. */
+  /** The operations of each stage in the order of time; times are seconds. */
   stages: Span[][];
   step: number;
   /** The end of the last operation of the pipeline. */

@@ -9,7 +9,7 @@ import { linkTo } from '../router';
 import { useText } from '../text/text';
 
 /** States of studies that use the server or wait for it. */
-const aliveStates = ['running', 'queued', 'cancelling', 'interrupted'];
+const aliveStates = ['running', 'queued', 'paused', 'cancelling', 'interrupted'];
 const refreshMilliseconds = 5000;
 
 interface Queue {
@@ -129,6 +129,7 @@ function Server({ info, queue }: { info: GetServerInfoResponse; queue: Queue | u
       <Tile label={say('operations.chips')} value={format.count(info.chip_count)} />
       <Tile label={say('operations.running')} value={format.count(alive('running') + alive('cancelling'))} />
       <Tile label={say('operations.waiting')} value={format.count(alive('queued'))} />
+      <Tile label={say('operations.paused')} value={format.count(alive('paused'))} />
       <Tile
         label={say('operations.interrupted')}
         value={format.count(alive('interrupted'))}

@@ -7,7 +7,7 @@ import { goTo, linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 import { comparedLimit } from './studies';
 
-const states = ['queued', 'running', 'interrupted', 'cancelling', 'succeeded', 'failed', 'cancelled'];
+const states = ['queued', 'running', 'paused', 'interrupted', 'cancelling', 'succeeded', 'failed', 'cancelled'];
 const outcomes = [
   'improved',
   'baseline_best',

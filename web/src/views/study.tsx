@@ -4,7 +4,8 @@ import { useRead } from '../api/use_read';
 import type { GetStudyResponse } from '../api/wire';
 import { Shown, StateBadge } from '../parts/pieces';
 import { ReportButton } from '../parts/report_file';
-import { CancelButton, StudyWordsBox } from '../parts/study_words';
+import { StateButtons } from '../parts/study_state';
+import { StudyWordsBox } from '../parts/study_words';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 import { ClusterPage } from './cluster';
@@ -56,9 +57,7 @@ function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => vo
         <h1>{summary.display_name || title}</h1>
         {!embedded && (
           <div class="chart-tools">
-            {mayChange && summary.end_time === '' && summary.state !== 'cancelling' && (
-              <CancelButton id={summary.id} onCancelled={onChange} />
-            )}
+            {mayChange && <StateButtons study={summary} onChange={onChange} />}
             <a class="button" href={linkTo(['ask'], { from: summary.id })}>
               {text.say('ask.again')}
             </a>

@@ -154,7 +154,7 @@ describe('a server that allows changes', () => {
     await page.getByText('Somebody has changed this study meanwhile.').waitFor();
     await page.getByRole('definition').filter({ hasText: 'theirs' }).waitFor();
     await expectAccessible(page);
-    await page.getByRole('button', { name: 'Go on from theirs' }).click();
+    await page.getByRole('button', { name: 'Continue from their version' }).click();
     expect(await page.getByLabel('Note').inputValue()).toBe('theirs');
     await page.getByLabel('Note').fill('both');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -163,7 +163,7 @@ describe('a server that allows changes', () => {
     await close();
   });
 
-  it('cancels a study that runs, after asking once more', async () => {
+  it('pauses and resumes a study that runs, and cancels it after asking once more', async () => {
     const { page, faults, close } = await open(browser, writable.url);
     // A large question, so that the search still runs when it is cancelled.
     const question = {
@@ -180,6 +180,10 @@ describe('a server that allows changes', () => {
     });
     const { study } = (await made.json()) as { study: { id: string } };
     await page.goto(`${writable.url}#/studies/${study.id}`);
+    await page.getByRole('button', { name: 'Pause the study' }).click();
+    await page.locator('.badge.state-paused').waitFor();
+    await page.getByRole('button', { name: 'Resume the study' }).click();
+    await page.getByRole('button', { name: 'Pause the study' }).waitFor();
     await page.getByRole('button', { name: 'Cancel the study' }).click();
     await page.getByRole('button', { name: 'Let it run' }).click();
     await page.getByRole('button', { name: 'Cancel the study' }).click();

@@ -252,6 +252,7 @@ export const en = {
 
   'state.queued': 'queued',
   'state.running': 'running',
+  'state.paused': 'paused',
   'state.interrupted': 'interrupted',
   'state.cancelling': 'cancelling',
   'state.succeeded': 'succeeded',

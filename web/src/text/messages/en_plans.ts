@@ -79,7 +79,7 @@ export const enPlans = {
   'timeline.later': 'Later',
   'timeline.whole': 'Whole step',
   'timeline.perfetto': 'Save the trace for Perfetto',
-  'timeline.notInFile': 'A file to send has no timelines: the server simulates them when they are asked for.',
+  'timeline.notInFile': 'An exported file has no timelines: the server simulates them when they are asked for.',
   'span.forward': 'forward pass',
   'span.backward': 'backward pass',
   'span.weight_gradient': 'weight gradients',

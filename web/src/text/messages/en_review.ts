@@ -211,6 +211,7 @@ export const enReview = {
   'operations.chips': 'Chips',
   'operations.running': 'Running studies',
   'operations.waiting': 'Waiting studies',
+  'operations.paused': 'Paused studies',
   'operations.interrupted': 'Interrupted studies',
   'operations.interruptedNote': 'their process ended; meshwright study resume goes on',
   'operations.queue': 'Queue',

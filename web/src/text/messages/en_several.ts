@@ -94,8 +94,8 @@ export const enSeveral = {
 
   // The question of a study at several sizes.
   'tab.scaling': 'Scaling',
-  'scaling.lead': 'Asks the question of this study for several numbers of nodes. Each point is the fastest plan that fits as surely as asked; the batch stays the same. The answers are kept nowhere.',
-  'scaling.sequenceLead': 'Asks the question of this study for several sequence lengths on the same cluster. Each point is the plan to launch. The batch keeps its number of sequences, so that a step has more tokens. The answers are kept nowhere.',
+  'scaling.lead': 'Asks the question of this study for several numbers of nodes. Each point is the fastest plan that fits as surely as asked; the batch stays the same. The answers are not stored.',
+  'scaling.sequenceLead': 'Asks the question of this study for several sequence lengths on the same cluster. Each point is the plan to launch. The batch keeps its number of sequences, so that a step has more tokens. The answers are not stored.',
   'scaling.over': 'Over',
   'scaling.nodes': 'Number of nodes',
   'scaling.sequence': 'Sequence length',
@@ -107,5 +107,5 @@ export const enSeveral = {
   'scaling.one': '{axis} {value}: {tokens} tokens per second and device.',
   'scaling.sentence': '{axis} {first}: {from} tokens per second and device; {axis} {last}: {to}, which is {change}.',
   'scaling.missing': { one: 'At {count} size, no plan fits.', other: 'At {count} sizes, no plan fits.' },
-  'scaling.notInFile': 'A file to send has no other sizes: the server answers them when they are asked for.',
+  'scaling.notInFile': 'An exported file has no other sizes: the server answers them when they are asked for.',
 } as const satisfies Record<string, Message>;

@@ -222,6 +222,7 @@ export const zhCN: Record<MessageKey, Message> = {
 
   'state.queued': '排队中',
   'state.running': '运行中',
+  'state.paused': '已暂停',
   'state.interrupted': '已中断',
   'state.cancelling': '取消中',
   'state.succeeded': '成功',

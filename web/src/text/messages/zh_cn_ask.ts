@@ -45,6 +45,8 @@ export const zhCNAsk: Record<keyof typeof enAsk, Message> = {
   'words.conflict': '其间已有人修改了这个研究，现为：',
   'words.takeTheirs': '在其基础上继续',
   'words.saveMine': '用我的内容覆盖',
+  'pause.study': '暂停研究',
+  'pause.resume': '继续研究',
   'cancel.study': '取消研究',
   'cancel.sure': '取消它，并保留目前最好的方案？',
   'cancel.yes': '取消它',

@@ -205,6 +205,7 @@ export const zhCNReview: Record<keyof typeof enReview, Message> = {
   'operations.chips': '芯片种类',
   'operations.running': '运行中的研究',
   'operations.waiting': '等待中的研究',
+  'operations.paused': '已暂停的研究',
   'operations.interrupted': '中断的研究',
   'operations.interruptedNote': '其进程已结束；可用 meshwright study resume 继续',
   'operations.queue': '队列',

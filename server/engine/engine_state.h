@@ -1,0 +1,98 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "recorder/history_records.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "recorder/store_access.h"
+#include "server/engine/answer_memory.h"
+#include "server/engine/engine.h"
+#include "server/engine/followers.h"
+#include "server/engine/history_memory.h"
+#include "server/engine/history_queries.h"
+#include "server/engine/store.h"
+#include "server/engine/study_codec.h"
+#include "server/engine/study_queue.h"
+#include "server/process/owner.h"
+#include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/resolved_study.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+// The studies of an engine: those that wait, and the threads that run them.
+struct Engine::State {
+  State(Recorder recorder_in, const Knowledge& knowledge_in, StudyCodec codec_in,
+        EngineHooks hooks_in)
+      : knowledge(knowledge_in),
+        codec(std::move(codec_in)),
+        hooks(std::move(hooks_in)),
+        store(std::move(recorder_in)) {}
+
+  absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending) const;
+  absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options) const;
+  void Run(Lane lane, const std::stop_token& stop);
+  std::optional<std::string> NextStudy(Lane lane, const std::stop_token& stop);
+  absl::StatusOr<ResolvedStudy> Begin(const std::string& id);
+  absl::Status SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
+                          StudyRequest& request) const;
+  HistorySource HistoryUpTo(std::int64_t sequence);
+  void RunOne(const std::string& id);
+  absl::StatusOr<StudyAnswer> Answer(const std::string& id, const ResolvedStudy& study,
+                                     std::optional<Progress>& unsaved_progress);
+  absl::StatusOr<StudyAnswer> Try(const std::string& id, const ResolvedStudy& study,
+                                  StudyControl control);
+  void AppendProgress(const std::string& id, const Progress& progress);
+  [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
+  absl::Status Interrupt(const std::string& id) const;
+  [[nodiscard]] absl::StatusOr<StudyRecord> Become(const std::string& id, StudyState state) const;
+  void Queue(const std::string& id, Lane lane);
+  absl::StatusOr<StudyRecord> Record(const StudyRecord& record,
+                                     const std::optional<CalibrationRecord>& calibration,
+                                     const StudyEnding& ending) const;
+  absl::StatusOr<StudyRecord> Cancel(std::string_view id, std::optional<std::stop_source>& cancel);
+  absl::StatusOr<StudyRecord> Pause(std::string_view id, std::optional<RunningStudy>& to_stop);
+  absl::StatusOr<StudyRecord> Resume(std::string_view id);
+  absl::Status Save(const std::string& id, StudyEnding& ending, bool was_cut);
+  void Conclude(const std::string& id, StudyEnding ending, bool was_cut);
+  void Report(const std::string& id, const absl::Status& status) const {
+    if (!status.ok() && hooks.on_error) hooks.on_error(id, status);
+  }
+
+  const Knowledge& knowledge;
+  const StudyCodec codec;
+  const EngineHooks hooks;
+  const std::string owner = OwnOwner();
+
+  Store store;
+  const StoreAccess access = store.Access();
+  const HistoryQueries queries{access};
+  Followers followers{access};
+  AnswerMemory answers{access, codec};
+  HistoryMemory history{access, knowledge, codec};
+
+  // Guards what follows. A change of a study in the store and in the queue is one step, so the
+  // mutex is held while the store is written. Reading the store does not need it.
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  StudyQueue studies;
+  bool is_stopping = false;
+
+  std::vector<std::jthread> threads;  // last, because they use all members above
+};
+
+}  // namespace meshwright
