@@ -64,14 +64,20 @@ PlanRequest ReadValidPlan(const MessageReader& in) {
 }
 
 // `model` is nullopt if it could not be read, and its mistake has been added by then.
-Question ReadQuestion(const MessageReader& in, std::optional<ModelSpec> model,
-                      const Knowledge& knowledge) {
-  const bool has_model = model.has_value();
+Question QuestionAbout(const MessageReader& in, std::optional<ModelSpec> model) {
   Question question;
-  if (has_model) question.model = *std::move(model);
+  if (model.has_value()) question.model = *std::move(model);
   question.workload = ReadPart(in, "workload", ReadWorkload).value_or(WorkloadRequest());
   question.cluster = ReadPart(in, "cluster", ReadCluster).value_or(ClusterRequest());
-  for (FieldViolation& violation : CheckQuestion(question, knowledge)) {
+  return question;
+}
+
+// Resolves the question too.
+Question ReadQuestion(const MessageReader& in, std::optional<ModelSpec> model,
+                      QuestionResolver& resolver) {
+  const bool has_model = model.has_value();
+  Question question = QuestionAbout(in, std::move(model));
+  for (FieldViolation& violation : FieldViolations(resolver.Resolve(question).status())) {
     if (!has_model && violation.field.starts_with("model")) continue;
     in.Add(violation.field, std::move(violation.description));
   }
@@ -272,60 +278,6 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
-// Refuses the options of a job that its launcher does not take.
-void CheckOptions(const MessageReader& job, const JobTemplate& stated,
-                  const LauncherFacts& launcher) {
-  const auto refuse = [&](std::string_view field, std::string_view value,
-                          std::string_view instead = "") {
-    job.Add(field, fmt::format("{}; launcher {} does not use it{}{}", value, launcher.name,
-                               instead.empty() ? "" : ": ", instead));
-  };
-  if (!launcher.takes_engine_flags && !stated.engine_flags.empty()) {
-    refuse("engine_flags", "stated");
-  }
-  if (!launcher.runs_here) {
-    if (!stated.slots_folder.empty()) refuse("slots_folder", "stated");
-    if (stated.memory_limit.has_value()) {
-      refuse("memory_limit_bytes", std::to_string(stated.memory_limit->count),
-             launcher.memory_advice);
-    }
-    if (!stated.visible_devices_variable.empty()) {
-      refuse("visible_devices_variable", fmt::format("'{}'", stated.visible_devices_variable),
-             "it shows a job its devices itself");
-    }
-  }
-  if (launcher.needs_kubernetes_options && !stated.kubernetes.has_value()) {
-    job.Add("kubernetes", fmt::format("missing; required with launcher {}", launcher.name));
-  }
-  if (!launcher.needs_kubernetes_options && stated.kubernetes.has_value()) {
-    refuse("kubernetes", "stated");
-  }
-}
-
-// Reads the job, which some launchers need and others do not use.
-void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
-  const std::optional<MessageReader> job = in.Child("job");
-  if (job.has_value()) trials.job = ReadJob(*job);
-  const LauncherFacts* const launcher = FindLauncher(trials.launcher);
-  if (launcher == nullptr) return;
-  if (!launcher->runs_jobs) {
-    if (job.has_value()) {
-      in.Add("job", fmt::format("stated; launcher {} runs no jobs", launcher->name));
-    }
-    return;
-  }
-  if (job.has_value()) {
-    CheckOptions(*job, *trials.job, *launcher);
-  } else {
-    in.Add("job",
-           fmt::format("missing; launcher {} needs to know how to run a plan", launcher->name));
-  }
-  if (!trials.replay.empty()) {
-    in.Add("replay",
-           fmt::format("stated; launcher {} runs jobs and replays no rows", launcher->name));
-  }
-}
-
 void ReadTrials(const MessageReader& in, StudyRequest& request) {
   const std::optional<MessageReader> stated = in.Child("trials");
   if (!stated.has_value()) return;
@@ -382,8 +334,12 @@ bool IsQuestionWhole(const MessageReader& in) {
 
 }  // namespace
 
-Question ReadQuestion(const MessageReader& in, const Knowledge& knowledge) {
-  return ReadQuestion(in, ReadPart(in, "model", ReadModel), knowledge);
+Question ReadQuestion(const MessageReader& in, QuestionResolver& resolver) {
+  return ReadQuestion(in, ReadPart(in, "model", ReadModel), resolver);
+}
+
+Question ReadUncheckedQuestion(const MessageReader& in) {
+  return QuestionAbout(in, ReadPart(in, "model", ReadModel));
 }
 
 std::optional<CostModelRequest> ReadCostModelRequest(const MessageReader& in) {
@@ -405,7 +361,7 @@ absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
 
 HistoryRow ReadHistoryRow(const MessageReader& in, QuestionResolver& resolver) {
   HistoryRow row;
-  row.question = ReadQuestion(in, resolver.knowledge());
+  row.question = ReadQuestion(in, resolver);
   row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
   row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
   ReadMeasured(in, row);
@@ -415,9 +371,8 @@ HistoryRow ReadHistoryRow(const MessageReader& in, QuestionResolver& resolver) {
   return row;
 }
 
-std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge) {
+std::vector<HistoryRow> ReadHistory(const MessageReader& in, QuestionResolver& resolver) {
   std::vector<HistoryRow> rows;
-  QuestionResolver resolver(knowledge);
   for (const MessageReader& row : in.Children("history")) {
     rows.push_back(ReadHistoryRow(row, resolver));
   }
@@ -428,15 +383,16 @@ absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Kno
                                        std::vector<FieldViolation> already_found) {
   const MessageReader in(request, "", already_found);
   StudyRequest study;
+  QuestionResolver resolver(knowledge);
   const absl::StatusOr<ImportedModel> model = ReadModelOrConfig(in);
   study.question =
-      ReadQuestion(in, model.ok() ? std::optional(model->model) : std::nullopt, knowledge);
+      ReadQuestion(in, model.ok() ? std::optional(model->model) : std::nullopt, resolver);
   if (model.ok()) study.warnings = model->notes;
   const bool is_question_whole = model.ok() && IsQuestionWhole(in);
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
   ReadRun(in, knowledge, study);
-  study.history = ReadHistory(in, knowledge);
+  study.history = ReadHistory(in, resolver);
   study.history_sequence = in.Int64("history_sequence");
   if (study.history_sequence.value_or(0) < 0) {
     in.Add("history_sequence", fmt::format("{}; must be >= 0", *study.history_sequence));
@@ -448,7 +404,7 @@ absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Kno
     const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());
     return is_model_only && !model.ok() ? model.status() : found;
   }
-  absl::StatusOr<ResolvedStudy> resolved = ResolveStudy(std::move(study), knowledge);
+  absl::StatusOr<ResolvedStudy> resolved = ResolveStudy(std::move(study), resolver);
   AddMistakes(resolved.status(), in);
   // Plans that run as jobs have a command of the user's own.
   if (resolved.ok() && !resolved->request.trials.has_value()) {
@@ -468,7 +424,7 @@ absl::StatusOr<ResolvedCase> FromWire(const v1::EvaluateCase& evaluate_case,
   }
   const MessageReader in(evaluate_case, "", already_found);
   EvaluateRequest request;
-  request.question = ReadQuestion(in, resolver.knowledge());
+  request.question = ReadQuestion(in, resolver);
   request.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
   if (!IsQuestionWhole(in)) return FoundStatus(already_found);
   absl::StatusOr<ResolvedCase> resolved = ResolveCase(request, resolver);

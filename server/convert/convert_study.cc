@@ -452,11 +452,11 @@ StudyCodec ProtobufCodec(const Knowledge& knowledge) {
           .encode_progress = encode,
           .encode_calibration = encode,
           .encode_question = encode,
-          .decode_question = [&knowledge](std::string_view bytes) -> absl::StatusOr<Question> {
+          .decode_question = [](std::string_view bytes) -> absl::StatusOr<Question> {
             ASSIGN_OR_RETURN(const v1::TuneRequest request,
                              RequestFromBytes(bytes, "question of a measurement"));
             std::vector<FieldViolation> found;
-            Question question = ReadQuestion(MessageReader(request, "", found), knowledge);
+            Question question = ReadUncheckedQuestion(MessageReader(request, "", found));
             RETURN_IF_ERROR(FoundStatus(found));
             return question;
           },

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
+#include <string_view>
 
 #include "search_space/base/units.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/kubernetes_options.h"
+#include "server/tuner/question/launcher_facts.h"
+#include "server/tuner/question/trial.h"
 
 namespace meshwright {
 namespace {
@@ -153,6 +157,36 @@ KubernetesOptions ReadKubernetes(const MessageReader& in) {
   return options;
 }
 
+// Refuses the options of a job that its launcher does not take.
+void CheckOptions(const MessageReader& job, const JobTemplate& stated,
+                  const LauncherFacts& launcher) {
+  const auto refuse = [&](std::string_view field, std::string_view value,
+                          std::string_view instead = "") {
+    job.Add(field, fmt::format("{}; launcher {} does not use it{}{}", value, launcher.name,
+                               instead.empty() ? "" : ": ", instead));
+  };
+  if (!launcher.takes_engine_flags && !stated.engine_flags.empty()) {
+    refuse("engine_flags", "stated");
+  }
+  if (!launcher.runs_here) {
+    if (!stated.slots_folder.empty()) refuse("slots_folder", "stated");
+    if (stated.memory_limit.has_value()) {
+      refuse("memory_limit_bytes", std::to_string(stated.memory_limit->count),
+             launcher.memory_advice);
+    }
+    if (!stated.visible_devices_variable.empty()) {
+      refuse("visible_devices_variable", fmt::format("'{}'", stated.visible_devices_variable),
+             "it shows a job its devices itself");
+    }
+  }
+  if (launcher.needs_kubernetes_options && !stated.kubernetes.has_value()) {
+    job.Add("kubernetes", fmt::format("missing; required with launcher {}", launcher.name));
+  }
+  if (!launcher.needs_kubernetes_options && stated.kubernetes.has_value()) {
+    refuse("kubernetes", "stated");
+  }
+}
+
 }  // namespace
 
 JobTemplate ReadJob(const MessageReader& in) {
@@ -185,6 +219,29 @@ JobTemplate ReadJob(const MessageReader& in) {
   if (const auto metrics = in.Child("metrics")) job.metrics = ReadMetrics(*metrics);
   if (const auto site = in.Child("kubernetes")) job.kubernetes = ReadKubernetes(*site);
   return job;
+}
+
+void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
+  const std::optional<MessageReader> job = in.Child("job");
+  if (job.has_value()) trials.job = ReadJob(*job);
+  const LauncherFacts* const launcher = FindLauncher(trials.launcher);
+  if (launcher == nullptr) return;
+  if (!launcher->runs_jobs) {
+    if (job.has_value()) {
+      in.Add("job", fmt::format("stated; launcher {} runs no jobs", launcher->name));
+    }
+    return;
+  }
+  if (job.has_value()) {
+    CheckOptions(*job, *trials.job, *launcher);
+  } else {
+    in.Add("job",
+           fmt::format("missing; launcher {} needs to know how to run a plan", launcher->name));
+  }
+  if (!trials.replay.empty()) {
+    in.Add("replay",
+           fmt::format("stated; launcher {} runs jobs and replays no rows", launcher->name));
+  }
 }
 
 }  // namespace meshwright

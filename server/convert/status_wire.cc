@@ -51,7 +51,7 @@ absl::Status WithPayload(absl::Status status, const char* url, const std::string
 }
 
 // Returns a text of at most `longest` bytes.
-std::string Shortened(const std::string& text, std::size_t longest) {
+std::string WithinBytes(const std::string& text, std::size_t longest) {
   if (text.size() <= longest) return text;
   const TextForm form = {.longest_bytes = longest - kCut.size(), .keeps_lines = true};
   return CleanText(text, form).append(kCut);
@@ -66,9 +66,9 @@ std::size_t HeaderBytes(const std::string& message) {
 
 std::string ShortMessage(const std::string& message) {
   if (HeaderBytes(message) <= kMaxHeaderBytes) return message;
-  std::string shorter = Shortened(message, kMaxHeaderBytes);
+  std::string shorter = WithinBytes(message, kMaxHeaderBytes);
   return HeaderBytes(shorter) <= kMaxHeaderBytes ? shorter
-                                                 : Shortened(message, kMaxHeaderBytes / 3);
+                                                 : WithinBytes(message, kMaxHeaderBytes / 3);
 }
 
 // Returns the violations that the details have room for, and a count of the others.
@@ -77,8 +77,8 @@ std::vector<FieldViolation> ShortList(const absl::Status& status) {
   std::size_t size = 0;
   std::size_t count = 0;
   for (FieldViolation& violation : violations) {
-    violation.field = Shortened(violation.field, kMaxPathBytes);
-    violation.description = Shortened(violation.description, kMaxMistakeBytes);
+    violation.field = WithinBytes(violation.field, kMaxPathBytes);
+    violation.description = WithinBytes(violation.description, kMaxMistakeBytes);
     size += violation.field.size() + violation.description.size();
     if (size <= kMaxDetailBytes) ++count;
   }
@@ -106,7 +106,7 @@ void AddBadRequest(const std::vector<FieldViolation>& violations, google::rpc::S
 void AddResourceInfo(const std::string& type, const std::string& name, google::rpc::Status& wire) {
   google::rpc::ResourceInfo resource;
   resource.set_resource_type(type);
-  resource.set_resource_name(Shortened(name, kMaxPathBytes));
+  resource.set_resource_name(WithinBytes(name, kMaxPathBytes));
   wire.add_details()->PackFrom(resource);
 }
 

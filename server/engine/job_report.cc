@@ -35,6 +35,7 @@ struct ReportedQuestion {
   Question stated = {};
   QuestionRecord record = {};
   std::shared_ptr<const Problem> problem = {};
+  LearntCalibration learnt = {};  // from what the store has before the reports
 };
 
 // The distinct questions of a batch, and the index among them of each report's question.
@@ -58,9 +59,9 @@ ReportedQuestions DistinctQuestions(std::span<const JobReport> reports, const St
   return out;
 }
 
-ExpectedFigures ExpectedOf(const ParallelPlan& plan, const PreparedQuestion& question) {
-  AnalyticModel model(ToEstimatorProblem(question.problem), question.learnt.calibration);
-  const Estimate estimate = RankPlan(plan, question.problem, model).estimate;
+ExpectedFigures ExpectedOf(const ParallelPlan& plan, const ReportedQuestion& question) {
+  AnalyticModel model(ToEstimatorProblem(*question.problem), question.learnt.calibration);
+  const Estimate estimate = RankPlan(plan, *question.problem, model).estimate;
   return {.step_time = estimate.step_time,
           .low = estimate.step_time_low,
           .high = estimate.step_time_high,
@@ -68,13 +69,12 @@ ExpectedFigures ExpectedOf(const ParallelPlan& plan, const PreparedQuestion& que
           .calibration_id = question.learnt.report ? question.learnt.report->id : std::string()};
 }
 
-MeasurementRecord MeasurementOf(const JobReport& report, const QuestionRecord& record,
-                                const PreparedQuestion& question, const StudyCodec& codec,
-                                std::int64_t time_ms) {
+MeasurementRecord MeasurementOf(const JobReport& report, const ReportedQuestion& question,
+                                const StudyCodec& codec, std::int64_t time_ms) {
   const ParallelPlan& plan = report.run.resolved.plan;
   const PlanKey key = MakePlanKey(plan);
   MeasurementRecord measurement = {.source = MeasurementSource::kJobReport,
-                                   .question = record,
+                                   .question = question.record,
                                    .study_id = report.study_id,
                                    .plan_key = key.text,
                                    .plan_digest = key.digest,
@@ -174,26 +174,20 @@ absl::StatusOr<HistorySource> HistoryOf(const StoreAccess& store, const Knowledg
   return source;
 }
 
-// Prepares each question from what the store has at this moment. It handles one question after the
+// Calibrates each question by what the store has at this moment. It handles one question after the
 // other and lets others use the store meanwhile, because each may take a tenth of a second.
-absl::StatusOr<std::vector<PreparedQuestion>> PrepareAll(
-    std::span<const ReportedQuestion> questions, const HistorySource& source,
-    const Knowledge& knowledge) {
-  std::vector<PreparedQuestion> prepared;
-  for (const ReportedQuestion& question : questions) {
-    ASSIGN_OR_RETURN(PreparedQuestion one, Prepare({.request = {.question = question.stated},
-                                                    .problem = *question.problem},
-                                                   knowledge, source));
-    one.runs = {};  // they take memory and are not needed any more
-    prepared.push_back(std::move(one));
+absl::Status LearnAll(const HistorySource& source, const Knowledge& knowledge,
+                      std::span<ReportedQuestion> questions) {
+  for (ReportedQuestion& question : questions) {
+    ASSIGN_OR_RETURN(question.learnt, LearnOf(*question.problem, {}, knowledge, source));
   }
-  return prepared;
+  return absl::OkStatus();
 }
 
-std::vector<CalibrationRecord> CalibrationsOf(std::span<const PreparedQuestion> questions,
+std::vector<CalibrationRecord> CalibrationsOf(std::span<const ReportedQuestion> questions,
                                               const StudyCodec& codec, std::int64_t time_ms) {
   std::vector<CalibrationRecord> calibrations;
-  for (const PreparedQuestion& question : questions) {
+  for (const ReportedQuestion& question : questions) {
     if (!question.learnt.report.has_value()) continue;
     calibrations.push_back(CalibrationRecordOf(*question.learnt.report, codec, time_ms));
   }
@@ -208,7 +202,7 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                                        const StudyCodec& codec,
                                                        std::int64_t time_ms) {
   const StoreAccess& store = reported_to.store;
-  const ReportedQuestions reported = DistinctQuestions(reports, codec);
+  ReportedQuestions reported = DistinctQuestions(reports, codec);
   if (reported.questions.size() > kMaxReportedQuestions) {
     return InvalidFields(
         {{.field = "requests",
@@ -219,14 +213,13 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
   ASSIGN_OR_RETURN(const HistorySource source, reported_to.history
                                                    ? reported_to.history()
                                                    : HistoryOf(store, knowledge, codec));
-  ASSIGN_OR_RETURN(const std::vector<PreparedQuestion> prepared,
-                   PrepareAll(reported.questions, source, knowledge));
-  const std::vector<CalibrationRecord> calibrations = CalibrationsOf(prepared, codec, time_ms);
+  RETURN_IF_ERROR(LearnAll(source, knowledge, reported.questions));
+  const std::vector<CalibrationRecord> calibrations =
+      CalibrationsOf(reported.questions, codec, time_ms);
   std::vector<MeasurementRecord> measurements;
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    const std::size_t question = reported.of_report[i];
-    measurements.push_back(MeasurementOf(reports[i], reported.questions[question].record,
-                                         prepared[question], codec, time_ms));
+    const ReportedQuestion& question = reported.questions[reported.of_report[i]];
+    measurements.push_back(MeasurementOf(reports[i], question, codec, time_ms));
   }
   RETURN_IF_ERROR(CheckStepTimes(reports, measurements, store));
   std::vector<KeptReport> kept;

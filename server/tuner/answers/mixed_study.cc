@@ -23,6 +23,7 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/answers/found_plans.h"
 #include "server/tuner/answers/mix_verdict.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
@@ -58,15 +59,7 @@ struct PoolAlone {
   }
 };
 
-std::vector<RankedPlan*> AllPlansOf(StudyResult& result) {
-  std::vector<RankedPlan*> plans;
-  for (RankedPlan& plan : result.plans) plans.push_back(&plan);
-  if (result.model_optimum.has_value()) plans.push_back(&*result.model_optimum);
-  if (result.baseline.has_value()) plans.push_back(&*result.baseline);
-  return plans;
-}
-
-// Tells if a pool on which nothing else fits may put optimizer states on its hosts.
+// Says if a pool on which nothing else fits may put optimizer states on its hosts.
 enum class HostUse { kOpenIfNothingFits, kAsAsked };
 
 std::vector<PoolAlone> AnswerPools(const PreparedQuestion& question, HostUse hosts,
@@ -80,14 +73,14 @@ std::vector<PoolAlone> AnswerPools(const PreparedQuestion& question, HostUse hos
     for (ResolvedRun& run : alone.runs) {
       run.is_same_job = IsSameJob(*run.problem, alone.problem);
     }
-    alone.learnt = LearnCalibration(alone.request, alone.problem, alone.runs);
+    alone.learnt = LearnCalibration(TermsOf(alone.request), alone.problem, alone.runs);
     PoolAlone& added = pools.emplace_back();
     added.name = pool.name;
     added.calibration = alone.learnt.calibration;
     added.answer = answer_alone(alone);
     StudyResult* const result = added.Result();
     if (result == nullptr) continue;
-    for (RankedPlan* plan : AllPlansOf(*result)) plan->plan.pools = {pool.name};
+    for (RankedPlan* plan : PlansOf(*result)) plan->plan.pools = {pool.name};
   }
   return pools;
 }
@@ -310,18 +303,9 @@ StudyResult MixResult(const PreparedQuestion& question, std::vector<RankedPlan> 
   return result;
 }
 
-// Returns INTERNAL if a plan that was found is not legal or not possible.
-absl::Status CheckMix(const RankedPlan& mix, const Problem& problem) {
-  const std::vector<FieldViolation> illegal = CheckPlan(mix.plan, problem, "plan");
-  if (!illegal.empty()) {
-    return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
-  }
-  return CheckEstimate(mix.plan, mix.estimate, problem);
-}
-
-// Tells if a mix is to be launched rather than the plan of one pool: it must fit as surely as
-// asked, unless that plan does not either, and be faster by the margin, unless only the mix fits
-// surely. The gain that the verdict goes by is another one, that of the fastest mix by the model.
+// Returns true if a mix is to be launched rather than the plan of one pool: it must fit as surely
+// as asked, unless that plan does not either, and be faster by the margin, unless only the mix fits
+// surely. The verdict's gain is that of the model's fastest mix, which may be another plan.
 bool IsWorthLaunching(const RankedPlan& mix, const RankedPlan& own, const StudyRequest& request) {
   const bool is_sure = FitsSurely(mix, request);
   if (is_sure != FitsSurely(own, request)) return is_sure;
@@ -383,10 +367,10 @@ void WarnIfCut(StudyResult& result) {
 // Returns INTERNAL if a mix of the answer is not legal or not possible.
 absl::Status CheckMixes(const StudyResult& result, const Problem& problem) {
   for (const RankedPlan& plan : result.plans) {
-    if (!plan.plan.stages.empty()) RETURN_IF_ERROR(CheckMix(plan, problem));
+    if (!plan.plan.stages.empty()) RETURN_IF_ERROR(CheckFound(plan, problem));
   }
   const std::optional<RankedPlan>& optimum = result.model_optimum;
-  if (optimum.has_value() && !optimum->plan.stages.empty()) return CheckMix(*optimum, problem);
+  if (optimum.has_value() && !optimum->plan.stages.empty()) return CheckFound(*optimum, problem);
   return absl::OkStatus();
 }
 

@@ -368,7 +368,7 @@ Calibration LearnChips(const std::vector<ResolvedRun>& history, const Problem& p
                            .out_of_memory = alone.out_of_memory});
     known.warnings.push_back(
         fmt::format("stages on {} are expected to take {:.3f} times as long as modelled and {:.3f} "
-                    "times the memory, by {} runs on such chips alone",
+                    "times the memory, by {} runs only on such chips",
                     pool.chip.id, alone.time_ratio, alone.memory_ratio, runs.size()));
   }
   return known;
@@ -442,19 +442,23 @@ Calibration Calibrate(const std::vector<ResolvedRun>& runs, const Problem& probl
   return Gather(runs, problem).calibration;
 }
 
-LearntCalibration LearnCalibration(const StudyRequest& request, const Problem& problem,
+HistoryTerms TermsOf(const StudyRequest& request) {
+  return {.sequence = request.history_sequence.value_or(0),
+          .warnings = request.warnings,
+          .disabled_rules = request.disabled_rules};
+}
+
+LearntCalibration LearnCalibration(const HistoryTerms& terms, const Problem& problem,
                                    const std::vector<ResolvedRun>& runs) {
   Gathered gathered = Gather(runs, problem);
   LearntCalibration learnt = {.calibration = std::move(gathered.calibration)};
-  if (ForgetFailuresIfOff(request.disabled_rules, learnt.calibration)) {
+  if (ForgetFailuresIfOff(terms.disabled_rules, learnt.calibration)) {
     std::erase_if(gathered.runs, [](const PastRun& run) { return run.outcome != Outcome::kOk; });
   }
   std::vector<std::string>& warnings = learnt.calibration.warnings;
-  warnings.insert(warnings.end(), request.warnings.begin(), request.warnings.end());
+  warnings.insert(warnings.end(), terms.warnings.begin(), terms.warnings.end());
   learnt.report = ReportCalibration(problem, learnt.calibration, std::move(gathered.runs));
-  if (learnt.report.has_value()) {
-    learnt.report->history_sequence = request.history_sequence.value_or(0);
-  }
+  if (learnt.report.has_value()) learnt.report->history_sequence = terms.sequence;
   return learnt;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,17 @@ namespace meshwright {
 // other chips or frameworks are left out. The order of the runs does not matter.
 Calibration Calibrate(const std::vector<ResolvedRun>& runs, const Problem& problem);
 
-// Does the same for a request, and reports the runs that the calibration rests on.
-LearntCalibration LearnCalibration(const StudyRequest& request, const Problem& problem,
+// How a question takes its history.
+struct HistoryTerms {
+  std::int64_t sequence = 0;                     // number of the store's last measurement in it
+  std::vector<std::string> warnings = {};        // of the question and of the store
+  std::vector<std::string> disabled_rules = {};  // without `history`, failed runs are forgotten
+};
+
+HistoryTerms TermsOf(const StudyRequest& request);
+
+// Does the same on these terms, and reports the runs that the calibration rests on.
+LearntCalibration LearnCalibration(const HistoryTerms& terms, const Problem& problem,
                                    const std::vector<ResolvedRun>& runs);
 
 // Forgets failed runs if the rule `history` is off; returns true if it is.

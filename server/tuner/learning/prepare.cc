@@ -33,8 +33,10 @@ void Add(StoreHistory more, StoreHistory& all) {
   }
 }
 
-// Reads the history of a problem, and that of each pool alone if it has several.
+// Reads the history of a problem, and that of each pool alone if it has several. Without a store
+// there is none.
 absl::StatusOr<StoreHistory> Read(const HistorySource& source, const Problem& problem) {
+  if (!source.read) return StoreHistory();
   ASSIGN_OR_RETURN(StoreHistory all, source.read(problem));
   if (problem.cluster.pools.size() == 1) return all;
   for (const NodePool& pool : problem.cluster.pools) {
@@ -57,13 +59,10 @@ absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& k
   StudyRequest& request = study.request;
   const Problem& problem = study.problem;
   request.history_sequence = source.sequence;
-  StoreHistory stored;
-  if (source.read) {
-    ASSIGN_OR_RETURN(stored, Read(source, problem));
-    std::ranges::move(stored.warnings, std::back_inserter(request.warnings));
-  }
+  ASSIGN_OR_RETURN(StoreHistory stored, Read(source, problem));
+  std::ranges::move(stored.warnings, std::back_inserter(request.warnings));
   std::vector<ResolvedRun> runs = ResolveRuns(request.history, stored.rows, problem, knowledge);
-  LearntCalibration learnt = LearnCalibration(request, problem, runs);
+  LearntCalibration learnt = LearnCalibration(TermsOf(request), problem, runs);
   return PreparedQuestion{.request = std::move(study.request),
                           .problem = std::move(study.problem),
                           .baseline = std::move(study.baseline),
@@ -71,17 +70,19 @@ absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& k
                           .learnt = std::move(learnt)};
 }
 
+absl::StatusOr<LearntCalibration> LearnOf(const Problem& problem,
+                                          const std::vector<HistoryRow>& stated,
+                                          const Knowledge& knowledge, const HistorySource& source) {
+  ASSIGN_OR_RETURN(StoreHistory stored, Read(source, problem));
+  const std::vector<ResolvedRun> runs = ResolveRuns(stated, stored.rows, problem, knowledge);
+  return LearnCalibration({.sequence = source.sequence, .warnings = std::move(stored.warnings)},
+                          problem, runs);
+}
+
 const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& question,
                                                          const Problem& problem) {
   if (question_ != question || pools_ != NamesOf(problem.cluster.pools)) {
-    absl::StatusOr<PreparedQuestion> prepared =
-        Prepare({.request = {.question = question, .history = history_}, .problem = problem},
-                knowledge_, source_);
-    if (prepared.ok()) {
-      learnt_ = std::move(prepared->learnt);
-    } else {
-      learnt_ = prepared.status();
-    }
+    learnt_ = LearnOf(problem, history_, knowledge_, source_);
     question_ = question;
     pools_ = NamesOf(problem.cluster.pools);
   }

@@ -20,6 +20,12 @@ namespace meshwright {
 absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& knowledge,
                                          const HistorySource& source);
 
+// Returns what history teaches about a problem that nobody searches: the stated rows and what
+// `source` has. Returns the errors of the store.
+absl::StatusOr<LearntCalibration> LearnOf(const Problem& problem,
+                                          const std::vector<HistoryRow>& stated,
+                                          const Knowledge& knowledge, const HistorySource& source);
+
 // Calibrates a series of questions by one history and the history that `source` has for each. Keeps
 // the last question's calibration, since cases of one question mostly come together. For one
 // thread; the referents outlive it.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kMixedStrategy = "exhaustive";
 constexpr std::size_t kMaxMixedPools = 6;
 
 // Returns UNIMPLEMENTED if a request for several pools asks for more than a search by the built-in
@@ -32,7 +32,7 @@ absl::Status CheckMixedRequest(const StudyRequest& request, const Problem& probl
   if (request.cost_model.has_value())
     return RequireOnePool(problem, "a search by a vendor's model");
   if (request.pareto) return RequireOnePool(problem, "a Pareto front");
-  if (request.strategy != kMixedStrategy) {
+  if (request.strategy != kExhaustive) {
     return RequireOnePool(problem, "another strategy than exhaustive");
   }
   if (pools <= kMaxMixedPools) return absl::OkStatus();
@@ -54,7 +54,14 @@ absl::Status RequireOnePool(const Problem& problem, std::string_view what) {
 }
 
 absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  QuestionResolver resolver(knowledge);
+  return ResolveStudy(std::move(request), resolver);
+}
+
+absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, QuestionResolver& resolver) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Problem> resolved,
+                   resolver.Resolve(request.question));
+  const Problem& problem = *resolved;
   RETURN_IF_ERROR(CheckMixedRequest(request, problem));
   std::vector<FieldViolation> found;
   const auto take = [&](absl::StatusOr<ResolvedPlan> plan) {
@@ -81,7 +88,7 @@ absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge
   }
   if (!found.empty()) return InvalidFields(found);
   study.request = std::move(request);
-  study.problem = std::move(problem);
+  study.problem = problem;
   return study;
 }
 

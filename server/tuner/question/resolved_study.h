@@ -32,6 +32,9 @@ absl::Status RequireOnePool(const Problem& problem, std::string_view what);
 // several pools and the request asks for more than a search by the built-in model.
 absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge& knowledge);
 
+// Does the same, with a question that `resolver` may have resolved before.
+absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, QuestionResolver& resolver);
+
 // A question and one plan for it, resolved once.
 struct ResolvedCase {
   Question question = {};

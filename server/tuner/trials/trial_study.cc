@@ -224,7 +224,7 @@ class TrialStudy {
       return false;
     }
     LearntCalibration learnt =
-        LearnCalibration(request_, problem_, WithoutOthers(drops_times, drops_memory));
+        LearnCalibration(TermsOf(request_), problem_, WithoutOthers(drops_times, drops_memory));
     history_ = std::move(learnt.calibration);
     history_.leaves_out_other_times = drops_times;
     history_.leaves_out_other_memory = drops_memory;
