@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -100,6 +101,7 @@ inline JobStatus Ended(JobEnd end, std::vector<std::string> nodes = {}) {
   return {.external_id = "7", .state = JobState::kEnded, .nodes = std::move(nodes), .end = end};
 }
 
+// Its clock moves when the launcher sleeps, and never else.
 class JobLauncherTest : public testing::Test {
  protected:
   JobLauncherTest() {
@@ -153,10 +155,15 @@ class JobLauncherTest : public testing::Test {
   std::string script_ = "true";
   Notes notes_;
   FakeEngine* engine_ = nullptr;
-  JobLauncherOptions options_ = {.poll_interval = Seconds(0.001),
-                                 .lost_limit = Seconds(0.05),
-                                 .collect_limit = Seconds(0.02),
-                                 .silence_limit = Seconds(0.05)};
+  std::chrono::steady_clock::time_point now_ = {};
+  JobLauncherOptions options_ = {
+      .poll_interval = Seconds(0.001),
+      .lost_limit = Seconds(0.05),
+      .collect_limit = Seconds(0.02),
+      .silence_limit = Seconds(0.05),
+      .clock = {
+          .now = [this] { return now_; },
+          .sleep_until = [this](std::chrono::steady_clock::time_point time) { now_ = time; }}};
   std::unique_ptr<JobLauncher> launcher_;
 };
 

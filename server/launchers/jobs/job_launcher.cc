@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "search_space/base/clean_text.h"
@@ -121,7 +120,7 @@ absl::Status JobLauncher::Submit(const TrialJob& job) {
   ASSIGN_OR_RETURN(OpenAttempt attempt, options_.journal.newest());
   trial_ = std::make_unique<Trial>();
   trial_->job = job;
-  trial_->begin_time = Clock::now();
+  trial_->begin_time = options_.clock.now();
   trial_->noted = StateOf(attempt);
   trial_->time = attempt.earlier_time;
   for (const EarlierAttempt& earlier : attempt.earlier) {
@@ -176,10 +175,11 @@ absl::Status JobLauncher::SubmitAttempt() {
 }
 
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+  const auto end = options_.clock.now() + std::chrono::duration_cast<Clock::duration>(limit);
   while (trial_ != nullptr) {
-    if (Clock::now() >= trial_->next_poll) {
-      trial_->next_poll = Clock::now() + std::chrono::duration_cast<Clock::duration>(PollPause());
+    if (options_.clock.now() >= trial_->next_poll) {
+      trial_->next_poll =
+          options_.clock.now() + std::chrono::duration_cast<Clock::duration>(PollPause());
       absl::StatusOr<std::optional<FinishedTrial>> finished = Look();
       if (!finished.ok()) {
         // Nobody will poll this job any more.
@@ -191,8 +191,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
         return *finished;
       }
     }
-    if (Clock::now() >= end) break;
-    std::this_thread::sleep_until(std::min(end, trial_->next_poll));
+    if (options_.clock.now() >= end) break;
+    options_.clock.sleep_until(std::min(end, trial_->next_poll));
   }
   return std::nullopt;
 }
@@ -202,7 +202,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
 Seconds JobLauncher::PollPause() const {
   const Seconds usual = options_.poll_interval;
   if (!trial_->silent_since.has_value()) return usual;
-  const Seconds silent = Clock::now() - *trial_->silent_since;
+  const Seconds silent = options_.clock.now() - *trial_->silent_since;
   return std::clamp(silent / 4, usual, kMaxPollPauses * usual);
 }
 
@@ -234,11 +234,11 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::LookPastSilence(
     const absl::Status& silence) {
   Trial& trial = *trial_;
-  trial.silent_since = trial.silent_since.value_or(Clock::now());
+  trial.silent_since = trial.silent_since.value_or(options_.clock.now());
   TellText(fmt::format("the engine does not answer: {}", std::string(silence.message())));
   const Seconds limit = has_answered_ ? options_.silence_limit
                                       : std::min(options_.silence_limit, options_.first_limit);
-  const bool is_over = Clock::now() - *trial.silent_since >= limit;
+  const bool is_over = options_.clock.now() - *trial.silent_since >= limit;
   // The other processes of the job go on until the engine takes a cancel.
   if (IsMeasured() && (engine_->Cancel(Handle()).ok() || is_over)) {
     return Collect({.external_id = trial.attempt.external_id});
@@ -248,7 +248,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::LookPastSilence(
 
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus& status) {
   Trial& trial = *trial_;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = options_.clock.now();
   if (status.state != JobState::kUnknown) {
     trial.unknown_since.reset();
     RETURN_IF_ERROR(NoteState(status));
@@ -328,7 +328,7 @@ std::optional<Seconds> JobLauncher::TimeUsed(const JobStatus& status, std::optio
 
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatus& status) {
   Trial& trial = *trial_;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = options_.clock.now();
   const auto read = ReadAttemptResult(options_.folder, trial.attempt.id);
   const bool has_result = read.ok() && read->has_value() && (*read)->token == trial.attempt.token;
   // A file written on another node may appear a moment after the job has ended.
@@ -415,7 +415,7 @@ absl::Status JobLauncher::TryAgain(const AttemptReport& report) {
   ASSIGN_OR_RETURN(OpenAttempt attempt, options_.journal.again(report));
   *trial_ = {.job = trial.job,
              .attempt = std::move(attempt),
-             .begin_time = Clock::now(),
+             .begin_time = options_.clock.now(),
              .failures = trial.failures,
              .excluded_nodes = trial.excluded_nodes,
              .time = trial.time};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
@@ -19,6 +20,13 @@ namespace meshwright {
 
 // Default of JobLauncherOptions::lost_limit.
 inline constexpr Seconds kLostLimit(60);
+
+// The clock by which a launcher polls and measures its limits; a test moves one of its own.
+struct LauncherClock {
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  std::function<void(std::chrono::steady_clock::time_point)> sleep_until =
+      [](std::chrono::steady_clock::time_point time) { std::this_thread::sleep_until(time); };
+};
 
 struct JobLauncherOptions {
   // Makes the job that measures a plan; the launcher sets its attempt_id and folder.
@@ -43,6 +51,7 @@ struct JobLauncherOptions {
   Seconds silence_limit = Seconds(4 * 3600);
   // The same for an engine that has never answered: there may be none.
   Seconds first_limit = Seconds(600);
+  LauncherClock clock = {};
 };
 
 // Runs plans as jobs of an engine, one trial at a time: submits and polls, collects what the
