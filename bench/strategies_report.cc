@@ -16,6 +16,7 @@
 #include "search_space/space/space.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/search_by_strategy.h"
 #include "server/tuner/search/strategies.h"

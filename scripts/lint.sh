@@ -68,7 +68,7 @@ format() {
 full_sentences() {
   local found
   found=$(tracked '*.h' '*.cc' '*.proto' '*.ts' '*.tsx' '*.py' '*.sh' 'CMakeLists.txt' '*.cmake' |
-    xargs -r -d '\n' grep -nE '^ *(//|/\*\*|#|--) (What|Of|Whether) ') || true
+    xargs -r -d '\n' grep -nE '^ *(//|/\*\*|#|--) (What|Of|Whether|Those|By) ') || true
   [[ -n $found ]] || return 0
   printf '%s: a comment is a whole sentence; this one begins with half of one\n' "$found" >&2
   return 1

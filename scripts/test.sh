@@ -39,7 +39,7 @@ part() {
   summary+=("$(printf '%-16s %-6s %5d s' "$name" "$word" $((SECONDS - start)))")
 }
 
-# No test takes minutes, even under sanitizers on a busy machine; one that hangs must not hold up the rest.
+# A test that hangs must not hold up the rest; few take more than two minutes.
 # Twice as many at once as there are cores: tests of jobs mostly wait.
 run_tests() {
   local folder=$PWD/build/$1 pattern=. status=0

@@ -217,6 +217,10 @@ WriteFace WritesOf(const Knowledge& knowledge, Engine& engine) {
           },
       .cancel_study =
           [&engine](const v1::CancelStudyRequest& request) { return CancelStudy(request, engine); },
+      .pause_study =
+          [&engine](const v1::PauseStudyRequest& request) { return PauseStudy(request, engine); },
+      .resume_study =
+          [&engine](const v1::ResumeStudyRequest& request) { return ResumeStudy(request, engine); },
       .update_study =
           [&engine](const v1::UpdateStudyRequest& request) {
             return UpdateStudy(request, engine.store());
@@ -252,7 +256,7 @@ ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledg
 // The listeners that open before the server is ready.
 struct Doors {
   std::unique_ptr<Entrance> entrance = {};
-  std::unique_ptr<StartingHandler> handler = std::make_unique<StartingHandler>();  // of `http`
+  std::unique_ptr<StartingGate> handler = std::make_unique<StartingGate>();  // of `http`
   std::unique_ptr<HttpServer> http = {};  // null: there is no dashboard
 };
 

@@ -28,10 +28,6 @@ std::optional<GemmTile> ParseTile(const Json& row) {
   return GemmTile{.rows = sizes[0], .columns = sizes[1]};
 }
 
-double IntensityOf(const GemmTile& tile) {
-  return tile.rows * tile.columns / (tile.rows + tile.columns);
-}
-
 }  // namespace
 
 std::vector<GemmTile> ParseTiles(ObjectReader& reader) {

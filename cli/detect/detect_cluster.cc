@@ -22,7 +22,7 @@ absl::StatusOr<DetectedCluster> DetectCluster(const ClusterPlace& place, const S
   if (place.word == "slurm") return DetectSlurm(place.part, stated, run);
   if (place.word == "kubernetes") return DetectKubernetes(place.part, stated, run);
   if (!place.part.empty()) {
-    return absl::InvalidArgumentError("local has no parts; must be the word alone");
+    return absl::InvalidArgumentError("local takes no suffix; must be exactly `local`");
   }
   return DetectLocal(stated, run, {});
 }

@@ -21,8 +21,6 @@ namespace {
 // The time that a command of a tool may take; nvidia-smi takes seconds without a persistent driver.
 constexpr Seconds kToolLimit = Seconds(30);
 
-constexpr int kMaxClusters = 20;  // of one question, as in server/convert/sweep_wire.cc
-
 // Returns the flags, other than --cluster, that the user stated.
 std::vector<std::string_view> NamesOfFacts(const ClusterFlags& flags) {
   std::vector<std::string_view> stated;
@@ -81,7 +79,9 @@ void AddClusterOptions(CLI::App& command, ClusterFlags& flags) {
 
 void TakeSeveralClusters(CLI::App& command) {
   for (const char* const name : {"--cluster", "--chip"}) {
-    command.get_option(name)->expected(1, kMaxClusters)->allow_extra_args(false);
+    command.get_option(name)
+        ->expected(1, CLI::detail::expected_max_vector_size)
+        ->allow_extra_args(false);
   }
 }
 

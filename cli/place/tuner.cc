@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "cli/program/terminal.h"
+#include "search_space/base/parallel_for.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
@@ -79,23 +78,13 @@ absl::StatusOr<TunedNodes> PlacementTuner::AnswerOne(const ResolvedStudy& study)
 
 // The answer to a question depends on no other one, so the number of threads changes nothing.
 void PlacementTuner::Run(std::vector<Work>& work) const {
-  std::atomic<std::size_t> next = 0;
-  std::atomic<std::size_t> done = 0;
   std::mutex shown;
-  const auto run = [&] {
-    for (std::size_t i = next++; i < work.size(); i = next++) {
-      work[i].answer = AnswerOne(work[i].study);
-      const std::size_t count = ++done;
-      const std::lock_guard<std::mutex> lock(shown);
-      OverwriteStderrLine(fmt::format("tuned {} of {} questions", count, work.size()));
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    const unsigned others = std::max(1U, std::thread::hardware_concurrency()) - 1;
-    for (unsigned i = 0; i < others; ++i) threads.emplace_back(run);
-    run();
-  }
+  std::size_t done = 0;
+  ParallelFor(work.size(), [&](std::size_t i) {
+    work[i].answer = AnswerOne(work[i].study);
+    const std::lock_guard lock(shown);
+    OverwriteStderrLine(fmt::format("tuned {} of {} questions", ++done, work.size()));
+  });
   OverwriteStderrLine("");
 }
 

@@ -48,8 +48,9 @@ std::string UseText(const v1::Launch& launch, const std::string& framework) {
   return text;
 }
 
-// Returns the text without its middle if it has more lines than people read, as a host file may.
-std::string Shortened(const std::string& text) {
+// Returns the first lines of a text that has more than people read, as a host file may, and says
+// where the others are.
+std::string FirstLines(const std::string& text) {
   constexpr std::ptrdiff_t kMostLines = 40;
   constexpr int kShownLines = 8;  // at the beginning
   const std::ptrdiff_t lines = std::ranges::count(text, '\n');
@@ -81,7 +82,7 @@ std::string ExportText(const v1::RankedPlan& ranked, const std::string& framewor
   const v1::Launch& launch = found->second;
   std::string files;
   for (const v1::ConfigFile& file : launch.other_files()) {
-    files += fmt::format("\n{}:\n{}", file.name(), Shortened(file.text()));
+    files += fmt::format("\n{}:\n{}", file.name(), FirstLines(file.text()));
   }
   const std::string command = LaunchCommand(ranked, framework, columns);
   if (launch.file_name().empty()) return command + files;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -36,9 +35,9 @@ absl::Status Write(const fs::path& folder, const std::string& name, const std::s
   file << text;
   file.close();
   if (file) return absl::OkStatus();
-  return absl::UnavailableError(
-      fmt::format("--save: {} cannot be written: {}", (folder / path).string(),
-                  std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  return absl::UnavailableError(fmt::format("--save: {} cannot be written: {}",
+                                            (folder / path).string(),
+                                            std::generic_category().message(errno)));
 }
 
 absl::Status SavePlan(const fs::path& folder, const v1::RankedPlan& ranked,

@@ -65,7 +65,7 @@ void AppendFeedForward(const LayerContext& c, const FeedForward& block, LayerPro
              0, modules));
 }
 
-// Returns whether the dispatcher sends a token once to each rank, rather than once to each expert.
+// Returns true if the dispatcher sends a token once to each rank, rather than once to each expert.
 bool SendsOncePerRank(const LayerContext& c) {
   const MoeDispatcher dispatcher = c.workload.moe.dispatcher;
   return dispatcher == MoeDispatcher::kDeepep || dispatcher == MoeDispatcher::kHybridep;

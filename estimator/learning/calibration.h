@@ -23,9 +23,9 @@ struct FailedRun {
   auto operator<=>(const FailedRun&) const = default;
 };
 
-// The lessons of measured runs on one kind of chips alone, which hold for the stages of a mixed
-// plan that lie on them: everything that such a stage does by itself takes `time_ratio` times as
-// long as modelled, and needs `memory_ratio` times the memory.
+// The lessons of measured runs that used only one kind of chips. They hold for the stages of a
+// mixed plan that lie on them: everything that such a stage does by itself takes `time_ratio` times
+// as long as modelled, and needs `memory_ratio` times the memory.
 struct ChipLesson {
   std::string chip = {};  // id
   double time_ratio = 1;

@@ -20,7 +20,7 @@ struct Spread {
   Provenance provenance = Provenance::kAssumed;  // the weakest among the causes that matter
 };
 
-// Returns whether measured runs of this framework back an estimate for this cluster: runs on its
+// Returns true if measured runs of this framework back an estimate for this cluster: runs on its
 // chips, and on at least a quarter of its devices.
 bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
 

@@ -34,7 +34,7 @@ std::vector<const LegalityRule*> BrokenRules(const EstimatorProblem& problem,
 std::vector<const LegalityRule*> CautionsAbout(const EstimatorProblem& problem,
                                                const ParallelPlan& plan);
 
-// Returns whether version `a` is older than `b`, by the numbers between its dots ("0.9" < "0.12").
+// Returns true if version `a` is older than `b`, by the numbers between its dots ("0.9" < "0.12").
 bool IsOlder(std::string_view a, std::string_view b);
 
 }  // namespace meshwright

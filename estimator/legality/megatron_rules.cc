@@ -111,10 +111,6 @@ bool HasOtherScheduleThanMindSpeeds(const Problem& problem, const Plan& plan) {
          plan.schedule != Schedule::kChimera;
 }
 
-bool SplitsContextWithoutRing(const Problem&, const Plan& plan) {
-  return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kRing;
-}
-
 bool GathersContext(const Problem&, const Plan& plan) {
   return plan.context_parallel > 1 && plan.context_parallel_kind == ContextParallelKind::kAllGather;
 }

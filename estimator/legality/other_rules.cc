@@ -72,16 +72,6 @@ bool HasOtherScheduleThanPaddles(const Problem&, const Plan& plan) {
          plan.schedule != Schedule::kInterleaved1f1b && plan.schedule != Schedule::kDualpipeV;
 }
 
-bool SplitsHeadsOfContext(const Problem&, const Plan& plan) {
-  return plan.context_parallel > 1 &&
-         (plan.context_parallel_kind == ContextParallelKind::kUlysses ||
-          plan.context_parallel_kind == ContextParallelKind::kHybrid);
-}
-
-bool SplitsContextUnlikeNanotron(const Problem&, const Plan& plan) {
-  return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kRing;
-}
-
 bool SplitsContextUnlikePaddle(const Problem&, const Plan& plan) {
   return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kRing &&
          plan.context_parallel_kind != ContextParallelKind::kUlysses;
@@ -177,7 +167,7 @@ constexpr LegalityRule kOtherRules[] = {
      .field = "context_parallel_kind",
      .sentence = "context parallelism goes around a ring",
      .source = "nanotron/nn/ring_attention.py",
-     .is_broken = &SplitsContextUnlikeNanotron},
+     .is_broken = &SplitsContextWithoutRing},
     {.frameworks = "nanotron",
      .decided_by = Dimension::kOptimizerOffload,
      .field = "optimizer_offload_ratio",
@@ -267,7 +257,7 @@ constexpr LegalityRule kOtherRules[] = {
      .field = "context_parallel_kind",
      .sentence = "context parallelism is all_gather or ring",
      .source = "MaxText/configs/types.py of 2025: context_parallel_strategy",
-     .is_broken = &SplitsHeadsOfContext},
+     .is_broken = &ExchangesHeads},
     {.frameworks = "maxtext",
      .decided_by = Dimension::kContextParallelKind,
      .field = "context_parallel_kind",

@@ -95,12 +95,6 @@ bool HasOtherScheduleThan1f1b(const Problem&, const Plan& plan) {
   return plan.pipeline_parallel > 1 && plan.schedule != Schedule::k1f1b;
 }
 
-bool ExchangesHeads(const Problem&, const Plan& plan) {
-  return plan.context_parallel > 1 &&
-         (plan.context_parallel_kind == ContextParallelKind::kUlysses ||
-          plan.context_parallel_kind == ContextParallelKind::kHybrid);
-}
-
 bool SplitsContextUnlikeDeepSpeed(const Problem&, const Plan& plan) {
   return plan.context_parallel > 1 && plan.context_parallel_kind != ContextParallelKind::kUlysses;
 }

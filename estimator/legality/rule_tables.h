@@ -8,23 +8,29 @@
 
 namespace meshwright {
 
-// Returns whether a key-value head would be on several ranks. Latent attention has none to split.
+// Returns true if a key-value head would be on several ranks. Latent attention has none to split.
 bool SplitsKeyHeads(const EstimatorProblem& problem, const ParallelPlan& plan);
 
 bool SplitsContext(const EstimatorProblem& problem, const ParallelPlan& plan);
 
-// Returns whether the experts are split otherwise than the other weights.
+// Returns true if the context is split otherwise than by a ring.
+bool SplitsContextWithoutRing(const EstimatorProblem& problem, const ParallelPlan& plan);
+
+// Returns true if context parallelism exchanges heads.
+bool ExchangesHeads(const EstimatorProblem& problem, const ParallelPlan& plan);
+
+// Returns true if the experts are split otherwise than the other weights.
 bool SplitsExpertsOtherwise(const EstimatorProblem& problem, const ParallelPlan& plan);
 
-// Returns whether tensor parallelism splits the sequence too.
+// Returns true if tensor parallelism splits the sequence too.
 bool SplitsSequence(const EstimatorProblem& problem, const ParallelPlan& plan);
 
-// Returns whether all chips are Intel's, for which Megatron-DeepSpeed has a fork.
+// Returns true if all chips are Intel's, for which Megatron-DeepSpeed has a fork.
 bool IsOnGaudi(const EstimatorProblem& problem);
 
 bool ShardsGradients(const EstimatorProblem& problem, const ParallelPlan& plan);
 
-// Returns whether a part of the layers is recomputed, or a part of every layer.
+// Returns true if a part of the layers is recomputed, or a part of every layer.
 bool RecomputesSomeLayers(const EstimatorProblem& problem, const ParallelPlan& plan);
 bool RecomputesPartOfLayers(const EstimatorProblem& problem, const ParallelPlan& plan);
 

@@ -128,7 +128,7 @@ class Tail {
                    .expert = parameters_.expert - whole.expert});
   }
 
-  // Returns whether any gradient is reduced before the end of the backward pass.
+  // Returns true if any gradient is reduced before the end of the backward pass.
   [[nodiscard]] bool FillsBuckets() const {
     return !problem_.profile.buckets_have_owners ||
            parameters_.dense / Ranks(groups_.dense) >= Bucket(true);
@@ -203,7 +203,7 @@ class Tail {
   StageParameters least_;  // the smallest message
 };
 
-// Returns whether states are exchanged between nodes.
+// Returns true if states are exchanged between nodes.
 bool LeavesNode(const DataGroups& groups) {
   return groups.dense.nodes > 1 || groups.dense_replicas.nodes > 1 || groups.expert.nodes > 1;
 }

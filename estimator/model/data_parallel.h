@@ -27,7 +27,7 @@ inline StepTail Scaled(const StepTail& tail, double ratio) {
   return {.communication = ratio * tail.communication, .optimizer = ratio * tail.optimizer};
 }
 
-// Returns whether states on the host make the optimizer's step slower, as they do on all but the
+// Returns true if states on the host make the optimizer's step slower, as they do on all but the
 // slowest memories.
 bool OffloadCostsTime(const EstimatorProblem& problem);
 

@@ -35,7 +35,7 @@ class MemoryModel {
   [[nodiscard]] PlanMemory Of(const StageRuns& stages) const;
   // Returns the modelled memory of one device.
   [[nodiscard]] StageMemory OfDevice(const StageRuns& stages, int device) const;
-  // Returns whether `stage` fits in the place of the stage `index` of a schedule of one direction.
+  // Returns true if `stage` fits in the place of the stage `index` of a schedule of one direction.
   [[nodiscard]] bool Fits(const StageRuns& stages, const Stage& stage, int index) const;
 
   // Returns the factor on the modelled memory of a device of `pool`, which is one of the problem's,
@@ -43,7 +43,7 @@ class MemoryModel {
   [[nodiscard]] double RatioOf(const NodePool& pool) const { return LessonsOf(pool).ratio; }
   // Returns what a device of `pool` is expected to show in use.
   [[nodiscard]] Bytes Reserved(const StageMemory& modelled, const NodePool& pool) const;
-  // Returns whether a measured plan of this modelled size or less ran out of memory.
+  // Returns true if a measured plan of this modelled size or less ran out of memory.
   [[nodiscard]] bool HasFailed(const StageMemory& modelled, const NodePool& pool) const;
 
   // Returns the factor on the modelled memory with which a plan that is expected to show `reserved`

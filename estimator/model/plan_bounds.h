@@ -18,8 +18,8 @@ class PlanBounds {
   // The bounds use what `model` has priced, and add to it; it outlives them.
   explicit PlanBounds(AnalyticModel& model) : model_(model) {}
 
-  // Bounds the plan's own step time. Returns nullopt, at the cost of a look, unless its layers were
-  // priced before, for whatever plan. It is the only bound that depends on what `model` was asked
+  // Bounds the plan's own step time. Returns nullopt after one table lookup if its layers have not
+  // been priced, for any plan. It is the only bound that depends on what `model` was asked
   // before: what a search cuts by it is the same every time only if the model has met the same
   // plans in the same order.
   std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
@@ -29,7 +29,7 @@ class PlanBounds {
   // depends on these.
   std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
   [[nodiscard]] Bytes LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) const;
-  // Returns whether these need as much memory as a measured run that had too little.
+  // Returns true if these need as much memory as a measured run that had too little.
   [[nodiscard]] bool HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most) const;
 
   // Bounds the same plans however they also share out the experts and order the ranks.

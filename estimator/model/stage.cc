@@ -40,7 +40,7 @@ void AddRecompute(const Stage& s, const UnitPasses<Pass>& unit, Pass& backward) 
 }
 
 // Copies to the host run beside the forward pass, those back beside the backward pass; what is
-// longer than its pass is exposed (docs/cost_model/data_parallel.md "Host link").
+// longer than its pass is exposed (docs/cost_model/data_parallel.md "Host").
 void AddActivationOffload(const Stage& s, StageTime& time) {
   if (s.offloaded_layers == 0) return;
   const Seconds copy = OffloadedBytes(s) / s.devices->pool->chip.host_link;

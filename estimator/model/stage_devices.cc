@@ -32,7 +32,7 @@ std::optional<GroupShape> SpreadExperts(const ParallelPlan& plan, const StageBlo
   return shape;
 }
 
-// Returns whether two micro-batches are in their passes side by side: with virtual stages, if there
+// Returns true if two micro-batches are in their passes side by side: with virtual stages, if there
 // is a pipeline (--overlap-moe-expert-parallel-comm, megatron/training/arguments.py), and where a
 // schedule pairs a forward with a backward pass (DeepSeek-V3, arXiv 2412.19437, 3.2.1).
 bool PairsPasses(const ParallelPlan& plan) {
@@ -40,7 +40,7 @@ bool PairsPasses(const ParallelPlan& plan) {
          plan.schedule == Schedule::kDualpipe || plan.schedule == Schedule::kDualpipeV;
 }
 
-// Returns whether messages to experts run behind the computation of another micro-batch.
+// Returns true if messages to experts run behind the computation of another micro-batch.
 bool HidesExchange(const ParallelPlan& plan, const EstimatorProblem& problem) {
   return problem.workload.overlap.expert_parallel && plan.expert_parallel > 1 &&
          problem.workload.moe.dispatcher != MoeDispatcher::kAllgather && PairsPasses(plan) &&

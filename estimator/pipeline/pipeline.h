@@ -36,7 +36,7 @@ Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& sha
 Seconds PipelineTime(std::span<const OccupiedRun> runs, std::span<const Seconds> behind,
                      const PipelineShape& shape);
 
-// Returns whether this closed form covers the schedule; all others can only be simulated.
+// Returns true if this closed form covers the schedule; all others can only be simulated.
 bool HasClosedForm(Schedule schedule);
 
 }  // namespace meshwright

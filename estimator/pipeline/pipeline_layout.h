@@ -66,7 +66,7 @@ struct PipelineLayout {
   }
 };
 
-// Returns whether the order of operations is independent of their times. Then a step never gets
+// Returns true if the order of operations is independent of their times. Then a step never gets
 // shorter when one of its operations takes longer.
 inline bool HasFixedOrder(Schedule schedule) {
   return schedule == Schedule::kGpipe || schedule == Schedule::k1f1b ||

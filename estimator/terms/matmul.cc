@@ -23,17 +23,13 @@ constexpr double kFp32AccumulationRatio = 1.06;
 // matrix units idle (docs/cost_model/gemm.md).
 constexpr double kUnalignedVectorShare = 0.85;
 
-double Intensity(const GemmTile& tile) {
-  return tile.rows * tile.columns / (tile.rows + tile.columns);
-}
-
 double TileTime(const MatmulShape& s, const GemmTile& tile, const ChipSpec& chip,
                 FlopsPerSecond peak) {
   const GemmModel& g = chip.gemm;
   const double cores = chip.core_count > 0 ? chip.core_count : kDefaultCores;
   const double blocks =
       std::ceil(s.m / tile.rows) * std::ceil(s.n / tile.columns) * std::max(1.0, s.count);
-  const double intensity = Intensity(tile) / Intensity(chip.gemm_tiles.front());
+  const double intensity = IntensityOf(tile) / IntensityOf(chip.gemm_tiles.front());
   const double eta = (1 + g.intensity_half) * intensity / (intensity + g.intensity_half);
   const double core_rate = peak.rate / cores * g.compute_efficiency * eta;
   double best = std::numeric_limits<double>::infinity();

@@ -114,7 +114,7 @@ struct StageBlocks {
 // Places a group of `ranks` whose members are `stride` of the stage's own devices apart.
 GroupShape PlaceInStage(int ranks, int stride, const StageBlocks& blocks, int scale_up_devices);
 
-// Returns whether the stages of a pipeline lie in one node, which is possible only under
+// Returns true if the stages of a pipeline lie in one node, which is possible only under
 // kTpCpEpPpDp.
 bool PipelineStaysInNode(const StageBlocks& blocks, int scale_up_devices);
 

@@ -26,7 +26,7 @@ struct Family {
   int vocab_size = 0;            // 0: must be stated
   int sliding_window = 0;
   bool needs_window_switch = false;  // the window is used only with use_sliding_window
-  int window_pattern = 0;            // every so-manieth layer has no window
+  int window_pattern = 0;            // one layer in as many has no window
   int first_dense_layer_count = 0;
   int shared_expert_count = 0;
   int q_lora_rank = 0;

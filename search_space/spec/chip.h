@@ -32,6 +32,11 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 };
 
+// Returns the products of a tile's step per value that the step loads.
+constexpr double IntensityOf(const GemmTile& tile) {
+  return tile.rows * tile.columns / (tile.rows + tile.columns);
+}
+
 // The tiles that GEMM libraries of tensor-core chips choose from (docs/cost_model/gemm.md), the
 // largest first.
 inline constexpr GemmTile kTensorCoreTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},

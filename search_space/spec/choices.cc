@@ -2,8 +2,8 @@
 
 namespace meshwright {
 
-// The words of contract.md, with one table per set. NodeTopology and Confidence are words of chip
-// files.
+// The words of requests and answers, with one table per set. NodeTopology and Confidence are words
+// of chip files.
 
 template <>
 std::span<const ChoiceWord<MlpKind>> Choices<MlpKind>() {

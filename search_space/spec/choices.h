@@ -8,8 +8,8 @@
 namespace meshwright {
 
 // The closed sets of the vocabulary. Each has one table of its lower-case words (choices.cc), which
-// every edge (JSON, protobuf, CLI, SQL) uses. No other code turns a word into an enumerator or
-// back.
+// every edge (JSON, protobuf, CLI, SQL) uses. Sets that only one folder knows, such as a solver of
+// placements, have their words there.
 
 enum class MlpKind { kGelu, kSwiglu, kGeglu };
 enum class NormKind { kLayernorm, kRmsnorm };
@@ -73,9 +73,9 @@ enum class LinkKind {
   kEfa,
   kVendor
 };
-// The wiring of the devices in one scale-up domain (chips.md 5.2).
+// The wiring of the devices in one scale-up domain.
 enum class NodeTopology { kSwitched, kFullMesh, kRing, kTorus, kPcieTree, kRackSwitched };
-// The wiring of the nodes (contract: topology.kind).
+// The wiring of the nodes (`topology.kind` of a cluster).
 enum class ClusterTopology { kRailOptimized, kFatTree, kFullMesh, kTorus, kSingleSwitch };
 enum class Provenance { kMeasured, kTransferred, kFitted, kPublished, kAssumed };
 enum class Tier { kClosedForm, kSimulated };

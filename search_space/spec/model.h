@@ -126,7 +126,7 @@ struct ModelSpec {
   // The layers from the first on, repeated until there are layer_count. Empty: attention in every
   // layer, and experts in all but the first ones if there are experts.
   std::vector<LayerRun> layers = {};
-  bool qkv_bias = false;               // a bias on Q, K and V alone (Qwen2)
+  bool qkv_bias = false;               // a bias on Q, K and V only (Qwen2)
   bool qk_norm = false;                // norms of queries and keys (Qwen3)
   bool attention_output_gate = false;  // a gate on the output, as wide as the queries (Qwen3-Next)
   bool post_norms = false;             // norms after attention and feed-forward too (Gemma 2)

@@ -10,8 +10,8 @@
 
 namespace meshwright {
 
-// Answers questions that take longer than a read, and keeps nothing of them: also a server that is
-// read-only over HTTP answers them. They are worked on one after the other, each up to
+// Answers questions that take longer than a read. Nothing is stored, so a server that is read-only
+// over HTTP answers them too. They are worked on one after the other, each up to
 // face.ask_limit; a few may wait, and further ones are refused with reason SERVER_BUSY. A question
 // ends when its reader goes away.
 class AskApi {

@@ -372,7 +372,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   asio::steady_timer heartbeat_;
   std::array<char, 512> unread_ = {};
   std::string sent_ = {};
-  std::shared_ptr<Detachable<Session>> end_ = {};  // as sources of events and replies hold it
+  std::shared_ptr<Detachable<Session>> end_ = {};  // held by sources of events and replies
   std::function<void()> on_gone_ = {};
   int wait_number_ = 0;
   bool is_waiting_ = false;  // for a reply

@@ -13,8 +13,8 @@ struct ListenAddress {
   std::uint16_t port = 0;
 };
 
-// Reads HOST:PORT, [HOST]:PORT or localhost:PORT. INVALID_ARGUMENT for anything else, also for
-// hosts that others can reach.
+// Reads HOST:PORT, [HOST]:PORT or localhost:PORT. INVALID_ARGUMENT for anything else,
+// including hosts that others can reach.
 absl::StatusOr<ListenAddress> ReadListenAddress(const std::string& listen);
 
 }  // namespace meshwright

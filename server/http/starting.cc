@@ -7,7 +7,7 @@
 
 namespace meshwright {
 
-HttpAnswer StartingHandler::Answer(const HttpRequest& request) const {
+HttpAnswer StartingGate::Answer(const HttpRequest& request) const {
   std::shared_ptr<const HttpHandler> handler;
   {
     const std::lock_guard lock(mutex_);
@@ -17,7 +17,7 @@ HttpAnswer StartingHandler::Answer(const HttpRequest& request) const {
   return (*handler)(request);
 }
 
-void StartingHandler::PassTo(HttpHandler handler) {
+void StartingGate::PassTo(HttpHandler handler) {
   const std::lock_guard lock(mutex_);
   handler_ = std::make_shared<const HttpHandler>(std::move(handler));
 }

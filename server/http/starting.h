@@ -9,7 +9,7 @@ namespace meshwright {
 
 // Answers every request with 503 and reason SERVER_STARTING until it is given the handler of a
 // server that is ready. May be used from any thread.
-class StartingHandler {
+class StartingGate {
  public:
   [[nodiscard]] HttpAnswer Answer(const HttpRequest& request) const;
   void PassTo(HttpHandler handler);

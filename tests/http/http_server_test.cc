@@ -49,7 +49,7 @@ TEST(HttpServerTest, OneConnectionAsksSeveralTimes) {
 }
 
 TEST(HttpServerTest, AnswersBeforeItIsReady) {
-  StartingHandler starting;
+  StartingGate starting;
   const auto server =
       Serve([&starting](const HttpRequest& request) { return starting.Answer(request); });
   HttpConnection connection(server->address());

@@ -136,12 +136,12 @@ TEST(ModelProcessTest, LimitsHold) {
 
 TEST(ModelProcessTest, TooManyProcessesAreEnded) {
   ProcessSpec spec = ShellSpec(
-      "cd \"${1%/*}\"; mkfifo go; for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; read line <go; "
+      "cd \"${1%/*}\"; mkfifo go; for i in 1 2 3 4 5 6 7 8 9; do sleep 600 & done; read line <go; "
       "exit 7");
   spec.limits.processes = 10;  // the shell is one
   const auto within = ModelProcess::Start(spec).value();
   // An endless series of orphans must not keep it from counting.
-  spec = ShellSpec("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; while :; do (true &); done");
+  spec = ShellSpec("for i in 1 2 3 4 5 6 7 8 9; do sleep 600 & done; while :; do (true &); done");
   spec.limits.processes = 9;
   const auto above = ModelProcess::Start(spec).value();
   const bool has_ended = above->WaitForEnd(kStart);
@@ -255,7 +255,7 @@ TEST(ModelProcessTest, AProcessThatCannotBeWatchedIsEnded) {
     rlimit tight = before;
     tight.rlim_cur = static_cast<rlim_t>(lowest) + static_cast<rlim_t>(free);
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
-    auto process = ModelProcess::Start(ShellSpec("sleep 1000"));
+    auto process = ModelProcess::Start(ShellSpec("sleep 600"));
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_TRUE(process.ok() || absl::IsUnavailable(process.status())) << process.status();
     EXPECT_TRUE(process.ok() || free < kEnough);
@@ -265,7 +265,7 @@ TEST(ModelProcessTest, AProcessThatCannotBeWatchedIsEnded) {
 }
 
 TEST(ModelProcessTest, WaitsNoLongerThanItMay) {
-  const auto process = ModelProcess::Start(ShellSpec("sleep 1000")).value();
+  const auto process = ModelProcess::Start(ShellSpec("sleep 600")).value();
   EXPECT_EQ(Reason(process->WaitForSocket(milliseconds(50))), "COST_MODEL_START");
 }
 

@@ -180,7 +180,7 @@ const Case kDense[] = {
     {"gpt2_stated", With(kGpt2, {{"n_inner", 96}, {"tie_word_embeddings", false}}),
      WithPositions(ExpectedGpt(96, false), 1024)},
     {"gpt_neox", Without(Decoder("gpt_neox"), "num_key_value_heads"), ExpectedGpt(96, false)},
-    // Every so-manieth layer has no window: one of two.
+    // One layer in two has no window.
     {"gemma2", With(Decoder("gemma2"), {{"sliding_window", 32}}),
      Changed(Expected(),
              [](ModelSpec& m) {

@@ -19,7 +19,7 @@ stubborn = "import os, signal; signal.signal(15, signal.SIG_IGN); print(os.getpi
 pids = open(os.path.join(here, "pids"), "a")
 subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids)
 subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids, start_new_session=True)
-subprocess.run(["setsid", "sh", "-c", "sleep 100 & echo $! >>" + os.path.join(here, "pids")])
+subprocess.run(["setsid", "sh", "-c", "sleep 600 & echo $! >>" + os.path.join(here, "pids")])
 print(os.getpid(), os.getppid(), file=open(os.path.join(here, "command"), "w"), flush=True)
 print(os.getpid(), file=pids, flush=True)
 """

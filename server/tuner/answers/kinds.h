@@ -15,8 +15,8 @@ struct PlanKind {
   std::vector<std::size_t> like = {};
 };
 
-// Returns the fields in which the plans differ from the first, with the values that they take in
-// all: "8 to 64" for numbers, else the words that occur.
+// Returns the fields in which the plans differ from the first, with all values that occur: "8 to
+// 64" for numbers, else the words.
 std::vector<FieldRange> RangesOf(const ParallelPlan& first,
                                  std::span<const ParallelPlan* const> others);
 

@@ -22,6 +22,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload_settings.h"
+#include "server/tuner/answers/found_plans.h"
 #include "server/tuner/answers/mixed_study.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/answers/recommend.h"
@@ -166,24 +167,7 @@ void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVe
   if (was_cut) NoteCutShort(result);  // else misled by bounds: WarningsOf has reported it
 }
 
-std::vector<RankedPlan*> PlansOf(StudyResult& result) {
-  std::vector<RankedPlan*> plans;
-  for (RankedPlan& plan : result.plans) plans.push_back(&plan);
-  if (result.model_optimum.has_value()) plans.push_back(&*result.model_optimum);
-  if (result.baseline.has_value()) plans.push_back(&*result.baseline);
-  return plans;
-}
-
-// Returns INTERNAL if the fastest plan that was found is not legal or not possible.
-absl::Status CheckOptimum(const RankedPlan& optimum, const Problem& problem) {
-  const std::vector<FieldViolation> illegal = CheckPlan(optimum.plan, problem, "plan");
-  if (!illegal.empty()) {
-    return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
-  }
-  return CheckEstimate(optimum.plan, optimum.estimate, problem);
-}
-
-// Tells if a search may turn on switches of the framework by itself.
+// Says if a search may turn on switches of the framework by itself.
 enum class Settings { kOwn, kMayChange };
 
 // Answers a question that leaves no setting open.
@@ -234,7 +218,7 @@ absl::StatusOr<StudyAnswer> AnswerVariant(const PreparedQuestion& question,
     NoteSureOffload(searched_for, options, result);
   }
   RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));
-  RETURN_IF_ERROR(CheckOptimum(*result.model_optimum, searched_for.problem));
+  RETURN_IF_ERROR(CheckFound(*result.model_optimum, searched_for.problem));
   if (is_vendors) {
     const std::vector<std::string>& warnings = asked.model->warnings();
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());

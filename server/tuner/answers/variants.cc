@@ -400,7 +400,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<VariantAnswer>& answers,
   StudyResult& best = all.result;
   if (best.plans.empty()) {
     if (!all.cut.ok()) return all.cut;
-    // A vendor's model fits nothing in any variant; each of the warnings says so of one.
+    // No plan fits by the vendor's model in any variant; each warning names one variant.
     if (all.nearest == nullptr) {
       return WithReason(
           absl::FailedPreconditionError(fmt::format("{}", fmt::join(best.warnings, "; "))),

@@ -21,7 +21,7 @@
 namespace meshwright {
 namespace {
 
-// Above this median of held-out errors GEMM is poor (chips.md 8, item 3).
+// Above this median of held-out errors GEMM is poor (docs/chips.md).
 constexpr char kMoreShapes[] =
     "measure 200 more shapes, for a table of residuals: microbench.py --only gemm --gemm-shapes "
     "232";

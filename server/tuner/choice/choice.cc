@@ -74,7 +74,7 @@ class Ranking {
   // Returns the expected time of a step, with the cost of a failed start. Without another plan, a
   // failed start is followed by the same.
   [[nodiscard]] double CostOf(std::size_t i) const {
-    if (limits_.min_fit_probability <= 0) return Step(i);  // the user does not mind
+    if (limits_.min_fit_probability <= 0) return Step(i);  // the request sets no minimum
     const std::size_t next = safe_.front() != i || safe_.size() < 2 ? safe_.front() : safe_.back();
     return Fits(i) * Step(i) + (1 - Fits(i)) * (kFailedStart + 1) * std::max(Step(next), Step(i));
   }

@@ -31,7 +31,7 @@ struct Alternative {
 // Why the first plan of a ranking is first.
 enum class ChoiceReason {
   kCheapest,  // it is the reference, and nothing that is tied with it is preferred
-  // It is tied with the reference, and is
+  // The others are reasons why a plan is preferred that is tied with the reference.
   kSurerToFit,
   kBetterFounded,
   kPlainer,
@@ -55,7 +55,7 @@ struct Choice {
   // Index of the plan with which others are tied: the cheapest one, or one to which that yields
   // because it has fewer features that hardly any measured run has confirmed.
   std::size_t reference = 0;
-  std::size_t tied_count = 0;  // how many of `order`, from its begin, are tied with the reference
+  std::size_t tied_count = 0;  // how many of `order`, from the start, are tied with the reference
   ChoiceReason reason = ChoiceReason::kCheapest;
 };
 

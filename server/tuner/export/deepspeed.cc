@@ -179,7 +179,7 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
   }
   const bool gathers_late = plan.zero_stage == 1 || plan.zero_stage == 2;
   if (workload.overlap.parameter_gather && gathers_late) {
-    left_out.emplace_back("nowhere: an overlapped gather of the weights, which ZeRO 1 and 2 lack");
+    left_out.emplace_back("nowhere: overlapped gathering of the weights; ZeRO 1 and 2 have none");
   }
   if (plan.pipeline_parallel > 1) {
     left_out.push_back(

@@ -41,7 +41,7 @@ void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList&
   if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");
 }
 
-// Returns whether the question is about a release of Megatron-Core before this one. Frameworks
+// Returns true if the question is about a release of Megatron-Core before this one. Frameworks
 // built on it have versions of their own.
 bool IsCoreBefore(const Problem& problem, std::string_view version) {
   return problem.profile.name == "megatron-core" &&

@@ -119,7 +119,7 @@ void MakeFlag(Setting& setting) {
 }
 
 std::string Known() {
-  return "read are scripts and arguments of Megatron-LM and of what is built on it, YAML of "
+  return "supported are scripts and arguments of Megatron-LM and of what is built on it, YAML of "
          "FlagScale, accelerate, nanotron, MaxText, Megatron-Bridge and NeMo, TOML of torchtitan, "
          "and JSON of DeepSpeed and PaddleNLP";
 }

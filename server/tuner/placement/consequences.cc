@@ -1,13 +1,12 @@
 #include "server/tuner/placement/consequences.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <optional>
 #include <set>
-#include <thread>
 
+#include "search_space/base/parallel_for.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -54,17 +53,10 @@ absl::StatusOr<ScoreChange> PriceOf(const AssignmentProblem& problem, const Plac
   return Between(placed, placement);
 }
 
-// Does the tasks 0 to `count` - 1 on all cores. Returns the first error in their order.
+// Does the tasks 0 to `count` - 1. Returns the first error in their order.
 absl::Status DoAll(std::size_t count, const std::function<absl::Status(std::size_t)>& task) {
   std::vector<absl::Status> done(count);
-  std::atomic<std::size_t> next = 0;
-  const auto run = [&] {
-    for (std::size_t i = next++; i < count; i = next++) done[i] = task(i);
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) threads.emplace_back(run);
-  run();
-  threads.clear();  // joins
+  ParallelFor(count, [&](std::size_t i) { done[i] = task(i); });
   for (const absl::Status& one : done) RETURN_IF_ERROR(one);
   return absl::OkStatus();
 }

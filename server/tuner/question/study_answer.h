@@ -73,8 +73,8 @@ struct PastRun {
   Outcome outcome = Outcome::kOk;
   std::optional<double> time_ratio = {};  // measured / modelled; absent: not used for learning
   std::optional<double> memory_ratio = {};
-  double similarity =
-      1;  // similarity of step times to the question's job; contract: similarity_ratio
+  // The similarity of its step time to those of the question's job (similarity_ratio on the wire).
+  double similarity = 1;
   bool operator==(const PastRun&) const = default;
 };
 
@@ -118,7 +118,7 @@ enum class VerdictCode {
   kTiedWithOptimum,     // the plan cannot be told apart from the model's fastest
   kSlower,              // the plan is slower than the model's fastest
   kPlanUnconfirmed,     // the plan itself uses features that hardly any measured run has confirmed
-  // The plan wins a tie because of
+  // The next say by which merit the plan wins a tie.
   kSurerToFit,
   kBetterFounded,
   kPlainer,
@@ -126,11 +126,10 @@ enum class VerdictCode {
   kNearerToOwn,
   kPublishedRecipe,
   kMoreUsual,
-  // The user's own plan
-  kOwnRecommended,  // is the one that would be recommended
-  kOwnNotSlower,    // is tied with that one, and is not slower
-  kOwnTied,         // is tied with that one
-  // With open settings of the workload
+  kOwnRecommended,  // the user's own plan is the one that would be recommended
+  kOwnNotSlower,    // the user's own plan is tied with that one, and is not slower
+  kOwnTied,         // the user's own plan is tied with that one
+  // The last are for questions with open settings of the workload.
   kAmongSettings,           // the statements that follow hold among plans with these settings
   kKeepsFrameworkSettings,  // the plan is tied with one with these settings, which change more
   kSwitchesPay  // the plan has these settings of the framework, without which it is slower

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -75,6 +76,9 @@ inline constexpr double kDefaultMixMargin = 0.05;
 inline constexpr double kMaxMixMargin = 10;
 inline constexpr double kSureMix = 0.9;
 
+// The default strategy, which searches the whole space.
+inline constexpr std::string_view kExhaustive = "exhaustive";
+
 // Everything that decides a study's answer.
 struct StudyRequest {
   Question question = {};
@@ -82,7 +86,7 @@ struct StudyRequest {
   int plan_count = 5;
   ChoiceLimits choice = {};
   std::optional<Seconds> deadline = {};  // for the search
-  std::string strategy = "exhaustive";
+  std::string strategy = std::string(kExhaustive);
   // Largest number of plans that a strategy may ask for; absent: kDefaultEvaluationLimit. The
   // exhaustive strategy has no limit.
   std::optional<int> evaluation_limit = {};

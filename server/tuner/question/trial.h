@@ -69,7 +69,7 @@ struct TrialBudget {
   int trials = 1;
   std::optional<Seconds> device_time = {};  // devices x time
   std::optional<Seconds> time = {};
-  // Ratio; contract: stop_within_ratio. 0: trials do not end because of it. Absent: kJobsStopWithin
+  // `stop_within_ratio` of a request. 0: trials do not end because of it. Absent: kJobsStopWithin
   // for real jobs, otherwise 0.
   std::optional<double> stop_within = {};
 };
@@ -123,7 +123,7 @@ struct TrialSummary {
   int candidate_count = 0;
   Seconds device_time = Seconds(0);
   Seconds time = Seconds(0);
-  double remaining_gain = 0;  // ratio; contract: remaining_gain_ratio
+  double remaining_gain = 0;  // `remaining_gain_ratio` of an answer
   // The two times behind that ratio. Absent: none ran; no remaining plan is worth a trial.
   std::optional<Seconds> best = {};
   std::optional<Seconds> optimistic = {};

@@ -39,7 +39,7 @@ std::optional<PreparedQuestion> WithOffload(const PreparedQuestion& question);
 std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& problem,
                                   AnalyticModel& model);
 
-// Tells if plans count that a vendor's model estimated before it could no longer be asked.
+// Returns true if plans count that a vendor's model estimated before it could no longer be asked.
 enum class PartialAnswer { kCounts, kIsNone };
 
 // Searches the space of `problem` by the vendor's model that is open in `asked`. Returns nullopt if

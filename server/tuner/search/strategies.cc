@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/tuner/question/study_request.h"
+
 namespace meshwright {
 
 std::span<const StrategyRow> Strategies() {

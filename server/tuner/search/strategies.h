@@ -25,8 +25,6 @@ struct StrategyRow {
   std::unique_ptr<SearchStrategy> (*make)(const StrategyInput& input);
 };
 
-inline constexpr std::string_view kExhaustive = "exhaustive";
-
 // Returns the table of strategies; the first row is the default. Every strategy but `exhaustive`
 // asks for every legal plan of the space in the end. `exhaustive` wraps the search of exhaustive.h:
 // it asks for the best plans by the model, best first, which is the order for a driver that runs

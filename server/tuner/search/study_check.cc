@@ -14,6 +14,7 @@
 #include "search_space/space/space.h"
 #include "search_space/space/space_options.h"
 #include "search_space/space/space_request.h"
+#include "server/tuner/question/study_request.h"
 #include "server/tuner/search/strategies.h"
 
 namespace meshwright {

@@ -10,7 +10,7 @@
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
-// Activations in host memory: docs/cost_model/data_parallel.md "Host link". Llama-2-7B, one device
+// Activations in host memory: docs/cost_model/data_parallel.md "Host". Llama-2-7B, one device
 // per replica, one sequence of 4096 tokens per micro-batch, eight of them per step. A layer keeps
 // (formula 2) 4096 (8h + 2(q + 2u) + 2q + 6f + 4a) = 4096 (14 * 4096 + 2 * 4096 + 6 * 11008 + 4 *
 // 32) bytes.

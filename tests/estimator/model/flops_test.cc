@@ -23,7 +23,7 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 // Forward FLOPs of a token = 2 x the matrix elements that it meets + causal attention,
-// 2 a (2g) s / 2 a layer (contract: MFU).
+// 2 a (2g) s / 2 a layer (docs/glossary/figures.md, MFU).
 //
 // Llama-2-70B: a layer has h(q + 2u) + q h = 150,994,944 and 3 h f = 704,643,072; 80 layers and the
 // output layer 32000 * 8192 = 262,144,000: 68,713,185,280. Attention 2 * 8192 * 4096 * 80.

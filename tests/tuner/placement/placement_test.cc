@@ -108,7 +108,7 @@ void ExpectSound(const AssignmentProblem& problem, const Placement& placement) {
 bool IsInstalled(SolverKind kind) { return SolverVersion(kind).has_value(); }
 
 // Five hundred random problems of up to 6 jobs and 4 pools.
-TEST(PlacementTest, EqualsBruteForce) {
+TEST(PlacementOptimumTest, EqualsBruteForce) {
   const ProgramSolver solve = MakeSolver(SolverKind::kExact, {});
   for (int seed = 0; seed < kProblems; ++seed) {
     SCOPED_TRACE(seed);
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(All, SolverTest, testing::Values(SolverKind::kCbc, Solv
 
 // Also where brute force would take too long, the exact search is no worse than first come, first
 // served, and the relaxation no less than the optimum.
-TEST(PlacementTest, LargerProblemsAreProven) {
+TEST(PlacementOptimumTest, LargerProblemsAreProven) {
   const RandomProblemSize size = {
       .most_jobs = kMaxExactJobs, .most_pools = 6, .is_exactly_most = true};
   for (int seed = 0; seed < 30; ++seed) {

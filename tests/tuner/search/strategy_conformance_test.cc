@@ -19,6 +19,7 @@
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/search_by_strategy.h"

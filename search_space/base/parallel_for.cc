@@ -1,0 +1,28 @@
+#include "search_space/base/parallel_for.h"
+
+#include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace meshwright {
+
+void ParallelFor(std::size_t count, const std::function<void(std::size_t)>& task) {
+  std::atomic<std::size_t> next = 0;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) task(i);
+  };
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < std::min(cores, count); ++i) {
+    try {
+      threads.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;  // no more threads are available; the existing ones do the work
+    }
+  }
+  run();
+}
+
+}  // namespace meshwright
