@@ -88,7 +88,8 @@ class Schemas:
         schema["properties"] = {field.name: self.of_field(field) for field in message.fields}
         # Answers always have the fields that cannot be absent; requests leave out what they like.
         always = [field.name for field in message.fields
-                  if not (field.has_presence or field.type in self.protos.messages) or field.is_repeated]
+                  if not field.is_printed_if_stated
+                  and (not (field.has_presence or field.type in self.protos.messages) or field.is_repeated)]
         if name in self.asked:
             schema["additionalProperties"] = False  # a field that is not known is an error
         elif always:

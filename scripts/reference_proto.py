@@ -12,7 +12,8 @@ UNITS = [("_gigabits_per_second", "Gbit/s"), ("_tokens_per_second", "tokens/s"),
 UNIT_IN_WORDS = re.compile(r"\bin (tokens|sequences|bytes|devices)\b|^The (sequences) of")
 DEFAULT = re.compile(r"\b[Aa]bsent: ([^;]*?)(?:\.(?= |$)|;|$)|\bdefault (\S+?)[.;,]?(?= |$)")
 
-FIELD = re.compile(r"\s*(optional |repeated |)(map<[^>]*>|[\w.]+) (\w+) = \d+;\s*(?://\s*(.*))?$")
+FIELD = re.compile(r"\s*(optional |repeated |)(map<[^>]*>|[\w.]+) (\w+) = \d+"
+                   r"( \[\(printed_if_stated\) = true\]|);\s*(?://\s*(.*))?$")
 RPC = re.compile(r"\s*rpc (\w+)\((\w+)\) returns \((stream )?(\w+)\)")
 
 
@@ -23,6 +24,7 @@ class Field:
     is_repeated: bool
     comment: str
     has_presence: bool = False  # it can be absent although it is no message and no list
+    is_printed_if_stated: bool = False  # a list or map that is absent if it is empty
 
     @property
     def unit(self):
@@ -78,6 +80,8 @@ class Protos:
     def __init__(self, folder):
         self.messages, self.services = {}, []
         for path in sorted(folder.glob("*.proto")):
+            if path.name == "options.proto":  # of fields, in no message
+                continue
             self._read(path)
 
     def _read(self, path):
@@ -95,8 +99,8 @@ class Protos:
                 owner.rpcs.append(Rpc(rpc[1], rpc[2], rpc[4], bool(rpc[3]), said))
             elif field := FIELD.match(line):
                 owner.fields.append(Field(field[3], field[2], field[1] == "repeated ",
-                                          " ".join(filter(None, [said, field[4]])),
-                                          in_oneof or field[1] == "optional "))
+                                          " ".join(filter(None, [said, field[5]])),
+                                          in_oneof or field[1] == "optional ", bool(field[4])))
             elif line.startswith(("message ", "service ")) or re.match(r"  \w.*=.*;", line):
                 if not line.startswith("  reserved"):
                     raise SystemExit(f"{path}: cannot read this line: {line}")

@@ -41,16 +41,17 @@ std::vector<int> SplitLayers(const ModelSpec& model, const FrameworkProfile& pro
 std::vector<int> LayersPerStage(const ParallelPlan& plan, const ModelSpec& model,
                                 const FrameworkProfile& profile) {
   if (!plan.layers_per_stage.empty()) return plan.layers_per_stage;
-  if (plan.stages.empty()) return SplitLayers(model, profile, plan.pipeline_parallel);
+  const std::vector<StagePlan>& stages = FirstPipeline(plan);
+  if (stages.empty()) return SplitLayers(model, profile, plan.pipeline_parallel);
   std::vector<int> layers;
-  layers.reserve(plan.stages.size());
-  for (const StagePlan& stage : plan.stages) layers.push_back(stage.layer_count);
+  layers.reserve(stages.size());
+  for (const StagePlan& stage : stages) layers.push_back(stage.layer_count);
   return layers;
 }
 
 ParallelPlan WithStatedSplit(ParallelPlan plan, const ModelSpec& model,
                              const FrameworkProfile& profile) {
-  if (plan.stages.empty()) plan.layers_per_stage = LayersPerStage(plan, model, profile);
+  if (!StagesNamePools(plan)) plan.layers_per_stage = LayersPerStage(plan, model, profile);
   return plan;
 }
 

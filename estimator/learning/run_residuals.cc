@@ -252,11 +252,12 @@ PlanPoint PointOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
   double context = plan.context_parallel;
   double pipeline = plan.pipeline_parallel;
   double micro_batch = plan.micro_batch_size;
-  if (!plan.stages.empty()) {
-    const StagePlan& first = plan.stages.front();
+  const std::vector<StagePlan>& stages = FirstPipeline(plan);
+  if (!stages.empty()) {
+    const StagePlan& first = stages.front();
     tensor = first.tensor_parallel;
     context = first.context_parallel;
-    pipeline = static_cast<double>(plan.stages.size());
+    pipeline = static_cast<double>(stages.size());
     micro_batch = first.micro_batch_size;
   }
   return {.work = Log2(micro_batch * problem.workload.sequence_length * problem.model.hidden_size /

@@ -28,13 +28,21 @@ bool Holds(const VersionRange& range, std::string_view version) {
   return is_new_enough && (range.before.empty() || IsOlder(version, range.before));
 }
 
+// Rules about stages hold for the replicas of each group, and some for the groups themselves.
+bool IsBroken(const LegalityRule& rule, const EstimatorProblem& problem, const ParallelPlan& plan) {
+  if (rule.is_broken(problem, plan)) return true;
+  return std::ranges::any_of(plan.replica_groups, [&](const ReplicaGroup& group) {
+    return rule.is_broken(problem, PlanOfReplica(plan, group));
+  });
+}
+
 std::vector<const LegalityRule*> Applying(const EstimatorProblem& problem, const ParallelPlan& plan,
                                           bool are_cautions) {
   std::vector<const LegalityRule*> rules;
-  const bool has_stages = !plan.stages.empty();
+  const bool has_stages = StagesNamePools(plan);
   for (const LegalityRule* rule : problem.legality) {
     if (rule->is_for_stages != has_stages || rule->is_caution != are_cautions) continue;
-    if (rule->is_broken(problem, plan)) rules.push_back(rule);
+    if (IsBroken(*rule, problem, plan)) rules.push_back(rule);
   }
   return rules;
 }

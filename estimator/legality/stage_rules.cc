@@ -72,13 +72,35 @@ bool MixesKindsOfRecompute(const EstimatorProblem&, const ParallelPlan& plan) {
 }
 
 bool HasTiedStatesThatDoNotDivide(const EstimatorProblem& problem, const ParallelPlan& plan) {
-  if (!problem.model.tied_embeddings || plan.zero_stage == 0) return false;
+  if (!problem.model.tied_embeddings || plan.zero_stage == 0 || plan.stages.empty()) return false;
   const int first = plan.stages.front().data_parallel;
   const int last = plan.stages.back().data_parallel;
   return first % last != 0 && last % first != 0;
 }
 
+bool HasReplicaGroups(const EstimatorProblem&, const ParallelPlan& plan) {
+  return !plan.replica_groups.empty();
+}
+
 constexpr LegalityRule kRules[] = {
+    {.frameworks = kEqualRanks,
+     .decided_by = Dimension::kMicroBatchSize,
+     .field = "replica_groups",
+     .sentence = "all replicas have one shape and run as many micro-batches of one size",
+     .source =
+         "megatron/core/num_microbatches_calculator.py: micro_batch_size x data_parallel_size "
+         "divides the batch; the other frameworks have one size too",
+     .is_broken = &HasReplicaGroups,
+     .is_for_stages = true},
+    {.frameworks = "flagscale",
+     .versions = {.since = "0.6"},
+     .decided_by = Dimension::kMicroBatchSize,
+     .field = "replica_groups",
+     .sentence = "a mesh is a range of the pipeline, so that replicas of a stage are alike; only "
+                 "version 0.3 ran unequal replicas (--hetero-mode dp)",
+     .source = "flagscale/train/arguments.py: hetero_process_meshes",
+     .is_broken = &HasReplicaGroups,
+     .is_for_stages = true},
     {.frameworks = kEqualRanks,
      .decided_by = Dimension::kTensorParallel,
      .field = "stages",

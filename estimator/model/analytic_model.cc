@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
+#include <string>
 
 #include "estimator/learning/interval.h"
 #include "estimator/learning/run_residuals.h"
@@ -15,6 +17,7 @@
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/stage_places.h"
 
 namespace meshwright {
 namespace {
@@ -48,13 +51,26 @@ double AnalyticModel::TimeRatio(const ParallelPlan& plan) {
   return last->ratio;
 }
 
+PlanPrices AnalyticModel::Priced(const ParallelPlan& plan, PipelineModel model) {
+  return PlanPrices(plan, model,
+                    {.problem = problem_, .memory = memory_, .time = time_, .caches = caches_});
+}
+
 MemoryCheck AnalyticModel::CheckMemory(const ParallelPlan& plan) {
-  const PlanMemory memory = memory_.Of(StagesOf(plan));
+  const PlanMemory memory = plan.replica_groups.empty()
+                                ? memory_.Of(StagesOf(plan))
+                                : Priced(plan, PipelineModel::kClosedForm).memory();
   return {
       .reserved_memory = memory.reserved, .fits = memory.fits, .fits_device = memory.fits_device};
 }
 
 QuickEstimate AnalyticModel::QuickBy(PipelineModel model, const ParallelPlan& plan) {
+  if (!plan.replica_groups.empty()) {
+    const PlanPrices priced = Priced(plan, model);
+    return {.step_time = priced.slowest().time.step * TimeRatio(plan),
+            .reserved_memory = priced.memory().reserved,
+            .fits = priced.memory().fits};
+  }
   const StageRuns stages = StagesOf(plan);
   const PlanMemory memory = memory_.Of(stages);
   const PlanTime time = time_.Of(stages, model, caches_);
@@ -72,8 +88,9 @@ QuickEstimate AnalyticModel::ClosedForm(const ParallelPlan& plan) {
 }
 
 Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
-  const StageRuns stages = StagesOf(plan);
-  const PlanTime time = time_.Of(stages, PipelineModel::kSimulated, caches_);
+  const PlanPrices priced = Priced(plan, PipelineModel::kSimulated);
+  const StageRuns& stages = priced.slowest().stages;
+  const PlanTime& time = priced.slowest().time;
   const double ratio = TimeRatio(plan);
   Timeline timeline = {.operations = time_.OperationsOf(stages, time, caches_),
                        .pipeline = time.pipeline * ratio,
@@ -89,19 +106,22 @@ Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
 }
 
 Estimate AnalyticModel::Full(const ParallelPlan& plan) {
-  const StageRuns stages = StagesOf(plan);
-  const PlanMemory memory = memory_.Of(stages);
-  const PlanTime time = time_.Of(stages, PipelineModel::kSimulated, caches_);
+  const PlanPrices priced = Priced(plan, PipelineModel::kSimulated);
+  const StageRuns& stages = priced.slowest().stages;
+  const PlanMemory& memory = priced.memory();
+  const PlanTime& time = priced.slowest().time;
   const double ratio = TimeRatio(plan);
   Estimate estimate;
   estimate.tier = stages.stage_count() > 1 ? Tier::kSimulated : Tier::kClosedForm;
   estimate.step_time = time.step * ratio;
   estimate.breakdown = time_.BreakdownOf(stages, time, caches_);
   for (Seconds& part : estimate.breakdown) part *= ratio;
-  for (int device = 0; device < stages.stage_count(); ++device) {
-    const NodePool& pool = *stages.StageAt(device).devices->pool;
-    estimate.stage_memory.push_back(
-        ScaledMemory(memory_.OfDevice(stages, device), memory_.RatioOf(pool)));
+  for (const PricedPipeline& pipeline : priced.pipelines()) {
+    for (int device = 0; device < pipeline.stages.stage_count(); ++device) {
+      const NodePool& pool = *pipeline.stages.StageAt(device).devices->pool;
+      estimate.stage_memory.push_back(
+          ScaledMemory(memory_.OfDevice(pipeline.stages, device), memory_.RatioOf(pool)));
+    }
   }
   estimate.busiest_stage = memory.fullest;
   estimate.memory_breakdown =
@@ -110,41 +130,84 @@ Estimate AnalyticModel::Full(const ParallelPlan& plan) {
   estimate.reserved_memory = memory.reserved;
   estimate.memory_capacity = memory.capacity;
   estimate.fits = memory.fits;
-  FillRates(plan, stages, estimate);
+  FillRates(plan, priced, estimate);
+  if (StagesNamePools(plan)) FillStages(plan, priced, estimate);
   return estimate;
 }
 
+// Fills in the figures of stages that name their pools, and the nodes that they leave idle.
+void AnalyticModel::FillStages(const ParallelPlan& plan, const PlanPrices& priced,
+                               Estimate& estimate) {
+  const double ratio = TimeRatio(plan);
+  int group = 0;
+  for (const PricedPipeline& pipeline : priced.pipelines()) {
+    const std::vector<StageSeconds> times =
+        time_.EachStage(pipeline.stages, pipeline.time, caches_);
+    for (int i = 0; i < pipeline.stages.stage_count(); ++i) {
+      const NodePool& pool = *pipeline.stages.StageAt(i).devices->pool;
+      const StageMemory modelled = memory_.OfDevice(pipeline.stages, i);
+      const Bytes reserved = memory_.Reserved(modelled, pool);
+      const StageSeconds& own = times[static_cast<std::size_t>(i)];
+      const Seconds busy = pipeline.stages.micro_batches() * (own.forward + own.backward) * ratio;
+      estimate.stages.push_back(
+          {.pool = pool.name,
+           .replica_group = group,
+           .forward = own.forward * ratio,
+           .backward = own.backward * ratio,
+           .messages = own.messages * ratio,
+           .reserved_memory = reserved,
+           .memory_capacity = pool.memory_capacity,
+           .fits = reserved <= pool.memory_capacity && !memory_.HasFailed(modelled, pool),
+           .idle_ratio = std::max(0.0, 1 - busy / estimate.step_time)});
+    }
+    ++group;
+  }
+  std::map<std::string, int> used = PlaceStages(plan, problem_.cluster).node_counts;
+  for (const NodePool& pool : problem_.cluster.pools) {
+    const int idle = pool.node_count - used[pool.name];
+    if (idle > 0) estimate.idle_nodes_by_pool[pool.name] = idle;
+  }
+}
+
 TimeUncertainty AnalyticModel::UncertaintyOf(const ParallelPlan& plan, const Estimate& estimate) {
-  return meshwright::UncertaintyOf(estimate, PointOf(plan, problem_),
-                                   NodeCrossingsOf(StagesOf(plan)), problem_, calibration_);
+  const NodeCrossings crossings =
+      plan.replica_groups.empty()
+          ? NodeCrossingsOf(StagesOf(plan))
+          : NodeCrossingsOf(Priced(plan, PipelineModel::kSimulated).slowest().stages);
+  return meshwright::UncertaintyOf(estimate, PointOf(plan, problem_), crossings, problem_,
+                                   calibration_);
 }
 
 // Fills in throughput, utilisation, interval and probability from the times and bytes of the
 // estimate.
-void AnalyticModel::FillRates(const ParallelPlan& plan, const StageRuns& stages,
+void AnalyticModel::FillRates(const ParallelPlan& plan, const PlanPrices& priced,
                               Estimate& estimate) const {
   const double tokens =
       static_cast<double>(problem_.workload.global_batch_size) * problem_.workload.sequence_length;
   double peak = 0;
   int devices = 0;
-  const ChipSpec* chip = &stages.devices().front().pool->chip;  // chip of the busiest stage
-  for (const StageRun& run : stages.runs()) {
-    const StageDevices& stage = *run.stage.devices;
-    if (run.first <= estimate.busiest_stage) chip = &stage.pool->chip;
-    const int own = run.count * stage.data_parallel * stage.sharding.tensor_parallel *
-                    stage.sharding.context_parallel;
-    devices += own;
-    peak +=
-        own *
-        NominalPeak(stage.pool->chip, problem_.workload.precision).value_or(FlopsPerSecond{0}).rate;
+  const ChipSpec* chip = nullptr;  // chip of the busiest stage
+  for (const PricedPipeline& pipeline : priced.pipelines()) {
+    for (const StageRun& run : pipeline.stages.runs()) {
+      const StageDevices& stage = *run.stage.devices;
+      const bool is_later = pipeline.first_stage + run.first > estimate.busiest_stage;
+      if (chip == nullptr || !is_later) chip = &stage.pool->chip;
+      const int own = pipeline.replica_count * run.count * stage.data_parallel *
+                      stage.sharding.tensor_parallel * stage.sharding.context_parallel;
+      devices += own;
+      peak += own * NominalPeak(stage.pool->chip, problem_.workload.precision)
+                        .value_or(FlopsPerSecond{0})
+                        .rate;
+    }
   }
   // Only a cluster of one pool shares physical devices.
   peak /= DevicesPerPhysical(problem_.cluster.pools.front());
   const double rate = tokens / estimate.step_time.count();
   estimate.tokens_per_second_per_device = rate / devices;
   estimate.model_flops_utilization = peak > 0 ? model_flops_per_token_ * rate / peak : 0;
-  const Spread spread = SpreadOf(estimate, *chip, problem_, NodeCrossingsOf(stages), calibration_,
-                                 PointOf(plan, problem_));
+  const Spread spread =
+      SpreadOf(estimate, *chip, problem_, NodeCrossingsOf(priced.slowest().stages), calibration_,
+               PointOf(plan, problem_));
   estimate.step_time_low = estimate.step_time * std::exp(-kCentral80 * spread.time_low);
   estimate.step_time_high = estimate.step_time * std::exp(kCentral80 * spread.time_high);
   // A host that nobody has stated is assumed.

@@ -6,6 +6,7 @@
 #include "estimator/learning/uncertainty.h"
 #include "estimator/model/memory_model.h"
 #include "estimator/model/model_caches.h"
+#include "estimator/model/plan_prices.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/model/time_model.h"
 #include "estimator/pipeline/operation.h"
@@ -64,7 +65,7 @@ class AnalyticModel {
   [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
   [[nodiscard]] const Calibration& calibration() const { return calibration_; }
 
-  // The parts, for PlanBounds and RecomputeMixes.
+  // The parts, for PlanBounds and RecomputeMixes, which know no replica groups.
   StageRuns StagesOf(const ParallelPlan& plan);
   // Returns the factor on the plan's step time that measured runs have taught.
   double TimeRatio(const ParallelPlan& plan);
@@ -74,7 +75,9 @@ class AnalyticModel {
 
  private:
   QuickEstimate QuickBy(PipelineModel model, const ParallelPlan& plan);
-  void FillRates(const ParallelPlan& plan, const StageRuns& stages, Estimate& estimate) const;
+  [[nodiscard]] PlanPrices Priced(const ParallelPlan& plan, PipelineModel model);
+  void FillStages(const ParallelPlan& plan, const PlanPrices& priced, Estimate& estimate);
+  void FillRates(const ParallelPlan& plan, const PlanPrices& priced, Estimate& estimate) const;
 
   EstimatorProblem problem_;
   Calibration calibration_;

@@ -180,6 +180,9 @@ class Tail {
         problem_.profile.buckets_have_owners && kind == CollectiveKind::kAllGather;
     if (is_of_owners) buckets = std::max<double>(buckets, Ranks(shape));
     const double bytes = load.bytes_per_parameter * load.parameters;
+    if (const auto& ring = stage_.devices->ring) {
+      return buckets * RingTime(kind, RoundedBytes(bytes / buckets), ring->ranks, ring->hop);
+    }
     return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape,
                                     *stage_.devices->pool, problem_.cluster.topology);
   }
@@ -211,6 +214,12 @@ bool LeavesNode(const DataGroups& groups) {
 }  // namespace
 
 DataGroups PlaceDataGroups(const StageDevices& d) {
+  if (d.ring.has_value()) {
+    const int ranks = d.ring->ranks;
+    const GroupShape all =
+        d.ring->leaves_node ? GroupShape{.nodes = ranks} : GroupShape{.in_node = ranks};
+    return {.dense = all, .expert = all};
+  }
   const int g = ScaleUpDeviceCount(*d.pool);
   const int all = d.data_parallel * d.directions * d.sharding.context_parallel;
   const int inside = d.states.zero_stage >= 1 ? d.states.dense_group : all;
@@ -233,6 +242,12 @@ bool OffloadCostsTime(const EstimatorProblem& problem) {
 }
 
 StateSharding StateShardingOf(const ParallelPlan& plan, const StageDevices& d) {
+  if (d.ring.has_value()) {
+    return {.zero_stage = plan.zero_stage,
+            .dense_group = d.ring->ranks,
+            .expert_group = d.ring->ranks,
+            .offload_ratio = plan.optimizer_offload_ratio};
+  }
   const int all = d.data_parallel * d.directions * d.sharding.context_parallel;
   const int experts =
       std::max(1, all * d.sharding.tensor_parallel /

@@ -12,6 +12,7 @@
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/pool_links.h"
 
 namespace meshwright {
 namespace {
@@ -92,6 +93,19 @@ Slices SlicesBetween(const StageDevices& from, const StageDevices& to,
                      (copies ? (b.tensor_parallel + senders - 1) / senders : 1)};
 }
 
+// Returns the time in which all devices of two stages together send and receive `bytes`. On the way
+// through the hosts they are copied into the memory of the one side and out of that of the other.
+Seconds BetweenPools(Bytes bytes, const StageDevices& from, const StageDevices& to,
+                     const PoolLink& link) {
+  const Seconds time =
+      InterPoolTime(bytes, std::min(NodeCountOf(from), NodeCountOf(to)), link.link);
+  if (link.path == LinkPath::kDirect) return time;
+  const auto copy = [&](const StageDevices& side) {
+    return bytes / (side.pool->chip.host_link * DeviceCountOf(side));
+  };
+  return time + copy(from) + copy(to);
+}
+
 // Returns the time in which a stage sends a micro-batch to a neighbour. Slices of a rank go one
 // after the other; all ranks of a node share its link.
 Seconds SendTime(const StageDevices& from, const StageDevices& to,
@@ -100,12 +114,12 @@ Seconds SendTime(const StageDevices& from, const StageDevices& to,
   const Seconds gather = GatherShards(to.unit->boundary, MessageShards(to, problem), to, problem);
   const int waits = slices.in_turn - 1;
   if (from.pool != to.pool) {
-    const InterPoolLink& link = problem.cluster.inter_pool;
-    return InterPoolTime(slices.all, std::min(NodeCountOf(from), NodeCountOf(to)), link) +
-           waits * link.latency + gather;
+    const PoolLink link = LinkBetween(*from.pool, *to.pool, problem.cluster);
+    return BetweenPools(slices.all, from, to, link) + waits * link.link.latency + gather;
   }
-  // Stages that name their pools are whole nodes.
-  const bool leaves_node = ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool);
+  // Stages that name their pools are whole nodes, or parts of one.
+  const bool share_node = from.shared_node.has_value() && from.shared_node == to.shared_node;
+  const bool leaves_node = !share_node && ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool);
   const auto time = [&](Bytes bytes) {
     return PointToPointTime(bytes, leaves_node, *from.pool, problem.cluster.topology);
   };
@@ -159,8 +173,8 @@ Seconds TiedGradientsTime(const StageRuns& stages, double bytes_per_parameter,
   // it sends half of it, and then half of the sum.
   const int pairs = std::max(DeviceCountOf(first), DeviceCountOf(last));
   const Bytes all = RoundedBytes(bytes_per_parameter * last.unit->vocabulary_parameters * pairs);
-  const InterPoolLink& link = problem.cluster.inter_pool;
-  return InterPoolTime(all, std::min(NodeCountOf(first), NodeCountOf(last)), link) + link.latency;
+  const PoolLink link = LinkBetween(*first.pool, *last.pool, problem.cluster);
+  return BetweenPools(all, first, last, link) + link.link.latency;
 }
 
 }  // namespace meshwright

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "estimator/layer/layer_cost.h"
 #include "estimator/layer/unit_costs.h"
 #include "estimator/pipeline/program.h"
+#include "estimator/terms/collective.h"
 #include "estimator/terms/sharding.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
@@ -13,6 +15,15 @@
 #include "search_space/spec/model.h"
 
 namespace meshwright {
+
+// The ring in which the ranks of unequal replicas that hold the same part of a stage's layers add
+// up its gradients.
+struct ReplicaRing {
+  int ranks = 1;
+  RingHop hop = {};
+  bool leaves_node = false;
+  bool operator==(const ReplicaRing&) const = default;
+};
 
 // The devices of a stage, how they share its work and its states, and what a layer keeps on each of
 // them. All stages of a plan for one pool have the same.
@@ -24,6 +35,8 @@ struct StageDevices {
   int directions = 1;     // directions of the pipeline; as many copies of a stage share its states
   int block_stride = 1;   // stride of its StageBlocks
   StateSharding states = {};
+  std::optional<int> shared_node = {};   // the node of its pool that the stage is a part of
+  std::optional<ReplicaRing> ring = {};  // if the plan has replica groups
   bool operator==(const StageDevices&) const = default;
 };
 

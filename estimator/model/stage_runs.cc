@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "estimator/layer/layer_split.h"
 #include "estimator/model/data_parallel.h"
+#include "estimator/model/replica_ring.h"
 #include "estimator/model/stage_devices.h"
 #include "estimator/model/unit_cost_cache.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "search_space/spec/layer_list.h"
+#include "search_space/spec/stage_places.h"
 
 namespace meshwright {
 namespace {
@@ -81,7 +84,7 @@ StageRuns::StageRuns(const ParallelPlan& plan, const EstimatorProblem& problem,
       rank_order_(plan.rank_order),
       stages_name_pools_(!plan.stages.empty()) {
   if (stages_name_pools_) {
-    AppendStagesWithPools(plan, problem, costs);
+    AppendStagesWithPools(plan, plan, 0, problem, costs);
   } else {
     AppendStagesOfOnePool(
         plan, problem, costs,
@@ -90,6 +93,17 @@ StageRuns::StageRuns(const ParallelPlan& plan, const EstimatorProblem& problem,
   const StageDevices& front = devices_.front();
   micro_batches_ =
       problem.workload.global_batch_size / (front.data_parallel * front.sharding.micro_batch_size);
+}
+
+StageRuns::StageRuns(const ParallelPlan& plan, std::size_t group, const EstimatorProblem& problem,
+                     UnitCostCache& costs)
+    : schedule_(plan.schedule),
+      virtual_stages_(plan.virtual_pipeline),
+      rank_order_(plan.rank_order),
+      stages_name_pools_(true),
+      micro_batches_(plan.replica_groups[group].micro_batch_count) {
+  AppendStagesWithPools(PlanOfReplica(plan, plan.replica_groups[group]), plan, group, problem,
+                        costs);
 }
 
 const Stage& StageRuns::StageAt(int index) const {
@@ -158,14 +172,23 @@ void StageRuns::AppendStagesOfOnePool(const ParallelPlan& plan, const EstimatorP
 }
 
 // Appends stages that each name their pool, degrees and recomputation.
-void StageRuns::AppendStagesWithPools(const ParallelPlan& plan, const EstimatorProblem& problem,
+void StageRuns::AppendStagesWithPools(const ParallelPlan& plan, const ParallelPlan& whole,
+                                      std::size_t group, const EstimatorProblem& problem,
                                       UnitCostCache& costs) {
   devices_.reserve(plan.stages.size());  // stages point to them
+  const bool shares_nodes = std::ranges::any_of(
+      plan.stages, [](const StagePlan& stage) { return stage.device_count > 0; });
+  std::vector<std::optional<int>> nodes;
+  if (shares_nodes) nodes = PlaceStages(whole, problem.cluster).shared_nodes[group];
+  std::vector<ReplicaRing> rings;
+  if (!whole.replica_groups.empty()) rings = RingsOf(whole, group, problem);
   int first_layer = 0;
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& own = plan.stages[i];
     StageDevices devices = BareDevices(plan, own, problem);
     devices.unit = &costs.CostsOf(devices.sharding, *devices.pool, own.recompute);
+    if (shares_nodes) devices.shared_node = nodes[i];
+    if (!rings.empty()) devices.ring = rings[i];
     devices.states = StateShardingOf(plan, devices);
     const StagePlace place = {
         .first_layer = first_layer, .is_first = i == 0, .is_last = i + 1 == plan.stages.size()};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "absl/container/inlined_vector.h"
@@ -41,6 +42,9 @@ class StageRuns {
   // `plan` is legal (ResolvePlan, or the search space). The problem and the costs outlive the runs.
   StageRuns(const ParallelPlan& plan, const EstimatorProblem& problem, UnitCostCache& costs,
             DefaultSplits& splits);
+  // The pipeline of one replica of a group of the plan.
+  StageRuns(const ParallelPlan& plan, std::size_t group, const EstimatorProblem& problem,
+            UnitCostCache& costs);
   StageRuns(const StageRuns&) = delete;
   StageRuns& operator=(const StageRuns&) = delete;
 
@@ -58,8 +62,9 @@ class StageRuns {
  private:
   void AppendStagesOfOnePool(const ParallelPlan& plan, const EstimatorProblem& problem,
                              UnitCostCache& costs, std::span<const int> layers);
-  void AppendStagesWithPools(const ParallelPlan& plan, const EstimatorProblem& problem,
-                             UnitCostCache& costs);
+  // `plan` has the stages of the replica of `whole` that is the first of its group.
+  void AppendStagesWithPools(const ParallelPlan& plan, const ParallelPlan& whole, std::size_t group,
+                             const EstimatorProblem& problem, UnitCostCache& costs);
   const StageDevices* Append(const StageDevices& devices);
   void Append(const Stage& stage);
 

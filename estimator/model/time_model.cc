@@ -314,6 +314,27 @@ TimeBreakdown TimeModel::BreakdownOf(const StageRuns& stages, const PlanTime& ti
   return line;
 }
 
+std::vector<StageSeconds> TimeModel::EachStage(const StageRuns& stages, const PlanTime& time,
+                                               ModelCaches& caches) const {
+  const int count = stages.stage_count();
+  const auto between = [&](int first) {  // this stage and the next
+    if (first < 0 || first + 1 >= count) return Seconds(0);
+    return time.hops.empty() ? 2 * time.shape.point_to_point : Sum(HopBehind(time.hops, first));
+  };
+  std::vector<StageSeconds> each;
+  for (const StageRun& run : stages.runs()) {
+    const PricedUnit& unit = caches.units.TimesOf(*run.stage.devices);
+    const StageTime own =
+        Scaled(TimeOf(run.stage, unit.sums, count > 1), RatioOf(*run.stage.devices));
+    for (int i = run.first; i < run.first + run.count; ++i) {
+      each.push_back({.forward = own.work.forward,
+                      .backward = own.work.backward,
+                      .messages = between(i - 1) + between(i)});
+    }
+  }
+  return each;
+}
+
 std::vector<ScheduledOperation> TimeModel::OperationsOf(const StageRuns& stages,
                                                         const PlanTime& time,
                                                         ModelCaches& caches) const {

@@ -29,6 +29,13 @@ struct SlowestDevice {
   Seconds occupied = Seconds(0);  // `wall` and the messages that nothing runs beside
 };
 
+// The time of one micro-batch on a stage.
+struct StageSeconds {
+  Seconds forward = Seconds(0);
+  Seconds backward = Seconds(0);
+  Seconds messages = Seconds(0);  // to and from both neighbours
+};
+
 // The modelled time of a step and its parts, without the factors that measured runs have taught of
 // whole plans. Points to the stages that it was made from.
 struct PlanTime {
@@ -54,6 +61,9 @@ class TimeModel {
   // Divides the step of `time`, which was made from the stages, by cause.
   [[nodiscard]] TimeBreakdown BreakdownOf(const StageRuns& stages, const PlanTime& time,
                                           ModelCaches& caches) const;
+  // Returns the times of each stage, as `time` counts them.
+  [[nodiscard]] std::vector<StageSeconds> EachStage(const StageRuns& stages, const PlanTime& time,
+                                                    ModelCaches& caches) const;
   // Returns every operation of its pipeline, on devices that share no physical ones.
   [[nodiscard]] std::vector<ScheduledOperation> OperationsOf(const StageRuns& stages,
                                                              const PlanTime& time,

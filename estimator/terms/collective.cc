@@ -270,6 +270,17 @@ Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
   return pool.inter_node.latency + bytes / (NicShare(pool, topology, 2) * kNicShare);
 }
 
+BytesPerSecond RingShare(const NodePool& pool, const Topology& topology, int rings) {
+  return NicShare(pool, topology, pool.node_count) *
+         (kRingNicShare * pool.devices_per_node / std::max(1, rings));
+}
+
+Seconds RingTime(CollectiveKind kind, Bytes bytes, int ranks, const RingHop& hop) {
+  const int rounds = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  const double moved = MovedBytes(kind, static_cast<double>(bytes.count), ranks);
+  return Seconds(moved * hop.seconds_per_byte) + rounds * (ranks - 1) * hop.latency;
+}
+
 Seconds InterPoolTime(Bytes bytes, double nodes, const InterPoolLink& link) {
   return link.latency + bytes / (link.bandwidth_per_node * nodes);
 }

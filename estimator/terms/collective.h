@@ -30,4 +30,17 @@ Seconds InterPoolTime(Bytes bytes, double nodes, const InterPoolLink& link);
 // Returns the share of its node's NIC bandwidth that one device gets while all devices send.
 BytesPerSecond NicShare(const NodePool& pool, const Topology& topology, int node_span);
 
+// Returns the rate of one of `rings` rings that pass from node to node of a pool side by side.
+BytesPerSecond RingShare(const NodePool& pool, const Topology& topology, int rings);
+
+// The slowest hop of a ring.
+struct RingHop {
+  double seconds_per_byte = 0;
+  Seconds latency = Seconds(0);
+  bool operator==(const RingHop&) const = default;
+};
+
+// Returns the time of a collective over a ring of `ranks`, all of which send at once.
+Seconds RingTime(CollectiveKind kind, Bytes bytes, int ranks, const RingHop& hop);
+
 }  // namespace meshwright

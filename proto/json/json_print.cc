@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/message.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "proto/json/json.h"
 #include "proto/json/json_tree.h"
@@ -27,6 +29,18 @@ std::string DoubleText(double value) {
   return fmt::format("{}", value);
 }
 
+// Returns true if a list or map is empty and has the option of meshwright/v1/options.proto, which
+// is found by its name, because not every schema has it.
+bool IsOmitted(const Message& message, const FieldDescriptor& field) {
+  if (!field.is_repeated() || message.GetReflection()->FieldSize(message, &field) > 0) return false;
+  const Message& options = field.options();
+  std::vector<const FieldDescriptor*> stated;
+  options.GetReflection()->ListFields(options, &stated);
+  return std::ranges::any_of(stated, [](const FieldDescriptor* option) {
+    return option->full_name() == "meshwright.v1.printed_if_stated";
+  });
+}
+
 class Printer {
  public:
   explicit Printer(const JsonStyle& style) : style_(style) {}
@@ -37,6 +51,7 @@ class Printer {
     for (int i = 0; i < descriptor.field_count(); ++i) {
       const FieldDescriptor& field = *descriptor.field(i);
       if (field.has_presence() && !message.GetReflection()->HasField(message, &field)) continue;
+      if (IsOmitted(message, field)) continue;
       Key(field.name());
       if (field.is_map()) {
         PrintMap(message, field);

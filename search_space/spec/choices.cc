@@ -234,6 +234,13 @@ std::span<const ChoiceWord<NodeTopology>> Choices<NodeTopology>() {
 }
 
 template <>
+std::span<const ChoiceWord<LinkPath>> Choices<LinkPath>() {
+  static constexpr ChoiceWord<LinkPath> kTable[] = {{LinkPath::kDirect, "direct"},
+                                                    {LinkPath::kHost, "host"}};
+  return kTable;
+}
+
+template <>
 std::span<const ChoiceWord<ClusterTopology>> Choices<ClusterTopology>() {
   static constexpr ChoiceWord<ClusterTopology> kTable[] = {
       {ClusterTopology::kRailOptimized, "rail_optimized"}, {ClusterTopology::kFatTree, "fat_tree"},

@@ -55,6 +55,9 @@ enum class RecomputeGranularity { kNone, kSelective, kFull };
 // How ranks are numbered, with the fastest-changing dimension first: the stages of a pipeline lie
 // either outside the ranks of data parallelism or between them.
 enum class RankOrder { kTpCpEpDpPp, kTpCpEpPpDp };
+// The way of messages between two pools: from device to device, or through the memory of both
+// hosts.
+enum class LinkPath { kDirect, kHost };
 enum class LinkKind {
   kNvlink2,
   kNvlink3,
@@ -128,6 +131,8 @@ template <>
 std::span<const ChoiceWord<RankOrder>> Choices<RankOrder>();
 template <>
 std::span<const ChoiceWord<LinkKind>> Choices<LinkKind>();
+template <>
+std::span<const ChoiceWord<LinkPath>> Choices<LinkPath>();
 template <>
 std::span<const ChoiceWord<NodeTopology>> Choices<NodeTopology>();
 template <>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "search_space/spec/limits.h"
+#include "search_space/spec/pool_links.h"
 
 namespace meshwright {
 namespace {
@@ -125,6 +126,7 @@ std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_
   }
   CheckPoolNames(cluster, check);
   CheckSharingIsAlone(cluster, check);
+  CheckPoolLinks(cluster, check);
   if (check.found_none()) CheckDeviceCount(cluster, check);
   const TopologyRequest& topology = cluster.topology;
   if (topology.nodes_per_segment) {

@@ -61,11 +61,22 @@ struct InterPoolRequest {
   bool operator==(const InterPoolRequest&) const = default;
 };
 
+// The link between two pools, in both directions. Absent fields get the values of InterPoolRequest.
+struct PoolLinkRequest {
+  std::string from = {};
+  std::string to = {};
+  std::optional<BytesPerSecond> bandwidth_per_node = {};
+  std::optional<Seconds> latency = {};
+  std::optional<LinkPath> path = {};  // absent: kHost between chips of different vendors
+  bool operator==(const PoolLinkRequest&) const = default;
+};
+
 struct ClusterRequest {
   std::string name = {};
   std::vector<NodePoolRequest> pools = {};
   TopologyRequest topology = {};
   InterPoolRequest inter_pool = {};
+  std::vector<PoolLinkRequest> pool_links = {};
   bool operator==(const ClusterRequest&) const = default;
 };
 
@@ -126,11 +137,21 @@ struct InterPoolLink {
   bool operator==(const InterPoolLink&) const = default;
 };
 
+// A pair of pools whose link was stated.
+struct PoolLink {
+  std::string from = {};
+  std::string to = {};
+  InterPoolLink link = {};
+  LinkPath path = LinkPath::kDirect;
+  bool operator==(const PoolLink&) const = default;
+};
+
 struct ClusterSpec {
   std::string name = {};
   std::vector<NodePool> pools = {};
   Topology topology = {};
   InterPoolLink inter_pool = {};
+  std::vector<PoolLink> pool_links = {};  // the other pairs have inter_pool and the usual path
   bool operator==(const ClusterSpec&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -65,6 +66,20 @@ struct StageMemory {
   bool operator==(const StageMemory&) const = default;
 };
 
+// The figures of a stage that names its pool.
+struct StageEstimate {
+  std::string pool = {};
+  int replica_group = 0;         // its place in ParallelPlan::replica_groups
+  Seconds forward = Seconds(0);  // of one micro-batch, without messages, here and below
+  Seconds backward = Seconds(0);
+  Seconds messages = Seconds(0);  // to both neighbours and from them
+  Bytes reserved_memory = {};
+  Bytes memory_capacity = {};
+  bool fits = false;
+  double idle_ratio = 0;  // the share of the step in which the stage computes nothing
+  bool operator==(const StageEstimate&) const = default;
+};
+
 // The vendor's cost model that made an estimate's times, as it identified itself when it answered.
 struct CostModelSource {
   std::string name = {};
@@ -95,6 +110,9 @@ struct Estimate {
   TimeBreakdown breakdown = {};
   MemoryBreakdown memory_breakdown = {};       // breakdown of the busiest stage
   std::vector<StageMemory> stage_memory = {};  // every pipeline stage
+  std::vector<StageEstimate> stages = {};      // the same stages; empty unless they name pools
+  // The nodes that stages which name their pools leave idle; pools that they use whole are absent.
+  std::map<std::string, int> idle_nodes_by_pool = {};
   Tier tier = Tier::kClosedForm;
   Provenance provenance = Provenance::kAssumed;
   std::vector<AppliedDefault> applied_defaults = {};  // defaults of the plan

@@ -21,11 +21,31 @@ int OffloadedLayers(double ratio, int layers) {
 
 int WholeLayers(double ratio, int layers) { return ShareOf(layers, ratio); }
 
+const std::vector<StagePlan>& FirstPipeline(const ParallelPlan& plan) {
+  return plan.replica_groups.empty() ? plan.stages : plan.replica_groups.front().stages;
+}
+
+ParallelPlan PlanOfReplica(const ParallelPlan& plan, const ReplicaGroup& group) {
+  ParallelPlan replica = plan;
+  replica.replica_groups.clear();
+  replica.stages = group.stages;
+  replica.pipeline_parallel = static_cast<int>(group.stages.size());
+  return replica;
+}
+
+int ReplicaCount(const ParallelPlan& plan) {
+  int count = 0;
+  for (const ReplicaGroup& group : plan.replica_groups) count += group.replica_count;
+  return count;
+}
+
 int StageCount(const ParallelPlan& plan) {
-  return plan.stages.empty() ? plan.pipeline_parallel : static_cast<int>(plan.stages.size());
+  const std::vector<StagePlan>& stages = FirstPipeline(plan);
+  return stages.empty() ? plan.pipeline_parallel : static_cast<int>(stages.size());
 }
 
 int MicroBatchCount(const ParallelPlan& plan, int global_batch_size) {
+  if (!plan.replica_groups.empty()) return plan.replica_groups.front().micro_batch_count;
   // All stages of a mixed cluster run the same micro-batches, so the first one is representative.
   const int data_parallel =
       plan.stages.empty() ? plan.data_parallel : plan.stages.front().data_parallel;

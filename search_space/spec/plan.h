@@ -34,7 +34,17 @@ struct StagePlan {
   int layer_count = 0;
   int micro_batch_size = 1;
   RecomputePlan recompute = {};
+  int device_count = 0;  // of a stage that is a part of one node; 0: whole nodes
   auto operator<=>(const StagePlan&) const = default;
+};
+
+// Equal replicas of the model in a plan whose replicas differ. Each is a pipeline of its own, whose
+// stages have one rank of data parallelism.
+struct ReplicaGroup {
+  int replica_count = 1;
+  int micro_batch_count = 1;           // of one replica in a step
+  std::vector<StagePlan> stages = {};  // of one replica
+  auto operator<=>(const ReplicaGroup&) const = default;
 };
 
 // One way to partition a training step across the devices: docs/glossary.md.
@@ -66,6 +76,8 @@ struct ParallelPlan {
   // The one pool of a cluster of several that a plan without `stages` uses; the others are idle.
   // Empty: the cluster has one pool, or the stages name theirs.
   std::vector<std::string> pools = {};
+  // Replicas of unequal shape; empty: the fields above, or `stages`, are those of all replicas.
+  std::vector<ReplicaGroup> replica_groups = {};
   // The canonical order of plans compares field by field in the order above.
   auto operator<=>(const ParallelPlan&) const = default;
 };
@@ -94,6 +106,7 @@ struct PlanRequest {
   std::optional<double> activation_offload_ratio = {};
   std::optional<double> whole_weights_ratio = {};
   std::vector<std::string> pools = {};
+  std::vector<ReplicaGroup> replica_groups = {};
   bool operator==(const PlanRequest&) const = default;
 };
 
@@ -121,7 +134,21 @@ int OffloadedLayers(double ratio, int layers);
 // Returns how many of a stage's `layers` keep their weights whole: the first floor(ratio x layers).
 int WholeLayers(double ratio, int layers);
 
-// Returns the number of pipeline stages: the size of plan.stages, or else pipeline_parallel.
+// Returns whether the stages of the plan name their pools.
+inline bool StagesNamePools(const ParallelPlan& plan) {
+  return !plan.stages.empty() || !plan.replica_groups.empty();
+}
+
+// Returns `stages`, or those of a replica of the first group. Empty if no stage names its pool.
+const std::vector<StagePlan>& FirstPipeline(const ParallelPlan& plan);
+
+// Returns the plan of one replica of a group alone: the plan with its stages and without groups.
+ParallelPlan PlanOfReplica(const ParallelPlan& plan, const ReplicaGroup& group);
+
+// Returns the number of replicas of all groups.
+int ReplicaCount(const ParallelPlan& plan);
+
+// Returns the number of pipeline stages: those of FirstPipeline, or else pipeline_parallel.
 int StageCount(const ParallelPlan& plan);
 
 // Returns the number of micro-batches that one pipeline runs per step.

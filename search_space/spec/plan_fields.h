@@ -107,7 +107,7 @@ inline constexpr std::tuple kRecomputeFields = {
              {.default_is_written = DefaultIsWritten::kNowhere}),
 };
 
-// The fields of a stage of a mixed cluster. A stage states all its fields, except for the two that
+// The fields of a stage of a mixed cluster. A stage states all its fields, except for those that
 // most stages do not use.
 inline constexpr std::tuple kStageFields = {
     FieldRow("pool", "pl", &StagePlan::pool, {.is_required = true}),
@@ -122,6 +122,17 @@ inline constexpr std::tuple kStageFields = {
     FieldRow("micro_batch_size", "mb", &StagePlan::micro_batch_size,
              {.least = 1, .most = kLargestDeviceSize, .is_required = true}),
     FieldRow("recompute", "", &StagePlan::recompute),
+    FieldRow("device_count", "dc", &StagePlan::device_count,
+             {.most = kLargestDeviceSize, .default_is_written = DefaultIsWritten::kNowhere}),
+};
+
+// The fields of a group of equal replicas.
+inline constexpr std::tuple kReplicaGroupFields = {
+    FieldRow("replica_count", "rc", &ReplicaGroup::replica_count,
+             {.least = 1, .most = kLargestDeviceSize, .is_required = true}),
+    FieldRow("micro_batch_count", "mc", &ReplicaGroup::micro_batch_count,
+             {.least = 1, .most = kLargestDeviceSize, .is_required = true}),
+    FieldRow("stages", "ps", &ReplicaGroup::stages, {.is_required = true}),
 };
 
 // A key lists the fields of a recomputation among those of its plan or stage, without a code.
@@ -169,9 +180,15 @@ inline constexpr std::tuple kPlanFields = {
              &PlanRequest::whole_weights_ratio, {.default_is_written = DefaultIsWritten::kNowhere}),
     FieldRow("pools", "po", &ParallelPlan::pools, &PlanRequest::pools,
              {.default_is_written = DefaultIsWritten::kNowhere, .is_column = false}),
+    FieldRow("replica_groups", "gp", &ParallelPlan::replica_groups, &PlanRequest::replica_groups,
+             {.default_is_written = DefaultIsWritten::kNowhere,
+              .default_depends_on_problem = true,
+              .is_column = false}),
 };
 
 static_assert(AreAllMembers<ParallelPlan>(kPlanFields), "a row of kPlanFields for each member");
+static_assert(AreAllMembers<ReplicaGroup>(kReplicaGroupFields),
+              "a row of kReplicaGroupFields for each member");
 static_assert(AreAllMembers<StagePlan>(kStageFields), "a row of kStageFields for each member");
 static_assert(AreAllMembers<RecomputePlan>(kRecomputeFields),
               "a row of kRecomputeFields for each member");

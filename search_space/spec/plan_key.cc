@@ -22,6 +22,7 @@ namespace {
 // The text of a key has one `<code><value>` for each row of the table of plan fields, in the order
 // of the table. The fields of a recomputation are among those of its plan or stage. Separators:
 //   fields of a plan '.'   stages ';'   fields of a stage ':'   elements of a list ','
+//   replica groups '|'   fields of a group '/'
 // Strings keep [A-Za-z0-9_] and write every other byte as %xx. The empty string is a lone '%', so
 // that a list that holds one empty string differs from an empty list. A double is the shortest text
 // that reads back equal, with '_' for the point.
@@ -92,6 +93,12 @@ class Writer {
     for (std::size_t i = 0; i < stages.size(); ++i) {
       if (i > 0) text_ += ';';
       Writer(text_, ':').WriteAll(kStageFields, stages[i]);
+    }
+  }
+  void Write(const std::vector<ReplicaGroup>& groups) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (i > 0) text_ += '|';
+      Writer(text_, '/').WriteAll(kReplicaGroupFields, groups[i]);
     }
   }
 
@@ -198,6 +205,15 @@ class Reader {
       Reader stage_reader(TakePart(rest, ';'), ':');
       stage_reader.ReadAll(kStageFields, stages.emplace_back());
       if (!stage_reader.is_whole()) return false;
+    }
+    return true;
+  }
+  static bool Read(std::string_view text, std::vector<ReplicaGroup>& groups) {
+    if (text.empty()) return true;
+    for (std::optional<std::string_view> rest = text; rest.has_value();) {
+      Reader group_reader(TakePart(rest, '|'), '/');
+      group_reader.ReadAll(kReplicaGroupFields, groups.emplace_back());
+      if (!group_reader.is_whole()) return false;
     }
     return true;
   }

@@ -60,6 +60,12 @@ class FieldLimits {
       CheckInner(kStageFields, fmt::format("{}[{}]", At(path, facts), i), stages[i]);
     }
   }
+  void Check(const std::string& path, const FieldFacts& facts,
+             const std::vector<ReplicaGroup>& groups) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      CheckInner(kReplicaGroupFields, fmt::format("{}[{}]", At(path, facts), i), groups[i]);
+    }
+  }
 
   static bool IsOutside(const FieldFacts& facts, int value) {
     return value < facts.least || value > facts.most;

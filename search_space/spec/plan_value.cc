@@ -15,6 +15,9 @@ namespace {
 std::string ValueText(const std::vector<StagePlan>& stages) {
   return stages.empty() ? "[]" : "stated";
 }
+std::string ValueText(const std::vector<ReplicaGroup>& groups) {
+  return groups.empty() ? "[]" : "stated";
+}
 std::string ValueText(const RecomputePlan& recompute) {
   return std::string(Word(recompute.granularity));
 }

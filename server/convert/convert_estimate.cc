@@ -44,6 +44,24 @@ void FillBreakdowns(const Estimate& estimate, v1::Estimate& wire) {
   }
 }
 
+void FillStages(const Estimate& estimate, v1::Estimate& wire) {
+  const bool has_groups = !estimate.stages.empty() && estimate.stages.back().replica_group > 0;
+  for (const StageEstimate& stage : estimate.stages) {
+    v1::StageEstimate& out = *wire.add_stages();
+    out.set_pool(stage.pool);
+    if (has_groups) out.set_replica_group(stage.replica_group);
+    out.set_forward_seconds(stage.forward.count());
+    out.set_backward_seconds(stage.backward.count());
+    out.set_message_seconds(stage.messages.count());
+    out.set_reserved_memory_bytes(stage.reserved_memory.count);
+    out.set_memory_capacity_bytes(stage.memory_capacity.count);
+    out.set_fits(stage.fits);
+    out.set_idle_ratio(stage.idle_ratio);
+  }
+  auto& idle = *wire.mutable_idle_nodes_by_pool();
+  for (const auto& [pool, nodes] : estimate.idle_nodes_by_pool) idle[pool] = nodes;
+}
+
 // Tells jobs apart whose step times cannot be compared.
 std::string JobWords(const Problem& problem) {
   return fmt::format("{} parameters, {} sequences of {} tokens on {} devices",
@@ -100,6 +118,7 @@ v1::Estimate ToWire(const Estimate& estimate) {
   wire.set_fits(estimate.fits);
   wire.set_fit_probability_ratio(estimate.fit_probability);
   FillBreakdowns(estimate, wire);
+  FillStages(estimate, wire);
   wire.set_tier(std::string(Word(estimate.tier)));
   wire.set_provenance(std::string(Word(estimate.provenance)));
   FillAppliedDefaults(estimate.applied_defaults, *wire.mutable_applied_defaults());

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,19 +53,39 @@ std::optional<Value> ReadOne(const MessageReader& in, std::string_view name) {
   }
 }
 
+// Returns each stage, also of those that state a `count`.
+std::vector<StagePlan> ReadStages(const MessageReader& in, std::string_view name);
+
 template <typename List>
 List ReadList(const MessageReader& in, std::string_view name) {
   if constexpr (std::is_same_v<List, std::vector<int>>) {
     return in.Ints(name);
   } else if constexpr (std::is_same_v<List, std::vector<std::string>>) {
     return in.Texts(name);
+  } else if constexpr (std::is_same_v<List, std::vector<StagePlan>>) {
+    return ReadStages(in, name);
   } else {
-    List stages;
-    for (const MessageReader& stage : in.Children(name)) {
-      stages.push_back(ReadAll<typename List::value_type>(stage, kStageFields));
+    List groups;
+    for (const MessageReader& group : in.Children(name)) {
+      groups.push_back(ReadAll<ReplicaGroup>(group, kReplicaGroupFields));
+      if (groups.back().stages.empty()) group.Add("stages", "empty; must have at least one stage");
     }
-    return stages;
+    return groups;
   }
+}
+
+std::vector<StagePlan> ReadStages(const MessageReader& in, std::string_view name) {
+  std::vector<StagePlan> stages;
+  for (const MessageReader& stage : in.Children(name)) {
+    const StagePlan own = ReadAll<StagePlan>(stage, kStageFields);
+    const int count = stage.Int("count").value_or(1);
+    if (count < 1 || count > kLargestSize) {
+      stage.Add("count", fmt::format("{}; must be 1 .. {}", count, kLargestSize));
+      continue;
+    }
+    stages.insert(stages.end(), static_cast<std::size_t>(count), own);
+  }
+  return stages;
 }
 
 template <typename Struct, typename Fields>
@@ -118,6 +140,12 @@ class MessageWriter {
       MessageWriter(*reflection_.AddMessage(&message_, Field(name))).WriteAll(kStageFields, stage);
     }
   }
+  void Write(std::string_view name, const std::vector<ReplicaGroup>& groups) {
+    for (const ReplicaGroup& group : groups) {
+      MessageWriter(*reflection_.AddMessage(&message_, Field(name)))
+          .WriteAll(kReplicaGroupFields, group);
+    }
+  }
   template <typename Value>
   void Write(std::string_view name, const std::optional<Value>& value) {
     if (value.has_value()) Write(name, *value);
@@ -126,7 +154,11 @@ class MessageWriter {
  private:
   template <typename Fields, typename Struct>
   void WriteAll(const Fields& fields, const Struct& values) {
-    ForEachRow(fields, [&](const auto& field) { Write(field.facts.name, values.*field.member); });
+    ForEachRow(fields, [&](const auto& field) {
+      const bool omits_default = field.facts.default_is_written == DefaultIsWritten::kNowhere;
+      if (omits_default && values.*field.member == DefaultOf(field)) return;
+      Write(field.facts.name, values.*field.member);
+    });
   }
 
   // The tables contain only names that the messages have, as tests/plan_fields checks.

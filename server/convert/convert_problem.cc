@@ -150,6 +150,16 @@ void FillMoeTraining(const MoeTrainingRequest& moe, v1::Workload& wire) {
   if (moe.capacity_factor) out.set_capacity_factor(*moe.capacity_factor);
 }
 
+void Fill(const PoolLinkRequest& link, v1::PoolLink& wire) {
+  wire.set_from(link.from);
+  wire.set_to(link.to);
+  if (link.bandwidth_per_node) {
+    wire.set_bandwidth_bytes_per_second_per_node(link.bandwidth_per_node->rate);
+  }
+  if (link.latency) wire.set_latency_seconds(link.latency->count());
+  if (link.path) wire.set_path(Text(*link.path));
+}
+
 }  // namespace
 
 v1::Model ToWire(const ModelSpec& model) {
@@ -222,6 +232,7 @@ v1::Cluster ToWire(const ClusterRequest& cluster) {
   if (inter_pool.latency) {
     wire.mutable_inter_pool()->set_latency_seconds(inter_pool.latency->count());
   }
+  for (const PoolLinkRequest& link : cluster.pool_links) Fill(link, *wire.add_pool_links());
   return wire;
 }
 

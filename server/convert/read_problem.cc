@@ -227,6 +227,16 @@ ClusterRequest ReadCluster(const MessageReader& in) {
       cluster.inter_pool.latency = Seconds(*latency);
     }
   }
+  for (const MessageReader& link : in.Children("pool_links")) {
+    PoolLinkRequest& stated = cluster.pool_links.emplace_back();
+    stated.from = link.Required("from", link.Text("from"));
+    stated.to = link.Required("to", link.Text("to"));
+    if (const auto bandwidth = link.Double("bandwidth_bytes_per_second_per_node")) {
+      stated.bandwidth_per_node = BytesPerSecond{*bandwidth};
+    }
+    if (const auto latency = link.Double("latency_seconds")) stated.latency = Seconds(*latency);
+    stated.path = link.Choice<LinkPath>("path");
+  }
   return cluster;
 }
 

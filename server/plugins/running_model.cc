@@ -377,7 +377,7 @@ absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context
   std::vector<ParallelPlan> asked;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (!plans[i].stages.empty()) {
+    if (StagesNamePools(plans[i])) {
       figures[i] = {.verdict = PlanVerdict::kUnsupported,
                     .reason = "protocol 1.0 does not support plans with explicit stages"};
     } else if (IsPoison(context, plans[i])) {
@@ -432,7 +432,7 @@ absl::StatusOr<std::vector<double>> RunningModel::LowerBounds(Context& context,
   if (!is_asked) return none;
   if (absl::Status opened = OpenLocked(context, cancel); !opened.ok()) return opened;
   const auto is_askable = [&](const ParallelPlan& plan) {
-    return plan.stages.empty() && !IsPoison(context, plan);
+    return !StagesNamePools(plan) && !IsPoison(context, plan);
   };
   std::vector<double> bounds;
   const std::size_t limit = BatchLimit();

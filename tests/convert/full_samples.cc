@@ -128,7 +128,12 @@ ClusterRequest FullCluster() {
           .topology = {.kind = ClusterTopology::kFatTree,
                        .nodes_per_segment = 16,
                        .oversubscription_ratio = 1.5},
-          .inter_pool = {.bandwidth_per_node = BytesPerSecond{25e9}, .latency = Seconds(3e-5)}};
+          .inter_pool = {.bandwidth_per_node = BytesPerSecond{25e9}, .latency = Seconds(3e-5)},
+          .pool_links = {{.from = "a",
+                          .to = "b",
+                          .bandwidth_per_node = BytesPerSecond{5e9},
+                          .latency = Seconds(5e-5),
+                          .path = LinkPath::kHost}}};
 }
 
 ParallelPlan FullPlan() {

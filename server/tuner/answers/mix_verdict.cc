@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <span>
 
+#include "estimator/model/stage.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/model/time_model.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/pool_links.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/question/study_request.h"
 
@@ -22,24 +24,34 @@ namespace {
 // A stage waits for messages if they take more than this share of its time.
 constexpr double kMuchWaiting = 0.25;
 
+// A boundary between two pools.
+struct Boundary {
+  double share = 0;          // of the step, in which a stage waits for its messages
+  BytesPerSecond rate = {};  // of its link, a node's
+};
+
 // The stage that limits a mix, and what its boundaries cost.
 struct Limit {
   MixBottleneck stage = {};
   int layers = 0;
-  int like_count = 0;         // neighbouring stages that are equal to it
-  double boundary_share = 0;  // of the slowest boundary between pools, in the step
+  int like_count = 0;      // neighbouring stages that are equal to it
+  Boundary boundary = {};  // the slowest between pools
 };
 
-// Returns the share of the step in which a stage at the slowest boundary between pools waits for
-// messages.
-double BoundaryShare(const ParallelPlan& plan, const PlanTime& time) {
-  Seconds slowest(0);
-  for (std::size_t i = 0; i + 1 < plan.stages.size(); ++i) {
-    if (plan.stages[i].pool == plan.stages[i + 1].pool) continue;
-    const Seconds each = time.hops.empty() ? 2 * time.shape.point_to_point : Sum(time.hops[i]);
-    slowest = std::max(slowest, each);
+Boundary SlowestBoundary(const StageRuns& stages, const PlanTime& time,
+                         const ClusterSpec& cluster) {
+  Boundary slowest;
+  for (int i = 0; i + 1 < stages.stage_count(); ++i) {
+    const NodePool& from = *stages.StageAt(i).devices->pool;
+    const NodePool& to = *stages.StageAt(i + 1).devices->pool;
+    if (&from == &to) continue;
+    const Seconds each = time.hops.empty() ? 2 * time.shape.point_to_point
+                                           : Sum(time.hops[static_cast<std::size_t>(i)]);
+    const double share = time.shape.micro_batches * each / time.step;
+    if (share <= slowest.share) continue;
+    slowest = {.share = share, .rate = LinkBetween(from, to, cluster).link.bandwidth_per_node};
   }
-  return time.shape.micro_batches * slowest / time.step;
+  return slowest;
 }
 
 Limit LimitOf(const ParallelPlan& plan, AnalyticModel& model) {
@@ -56,7 +68,7 @@ Limit LimitOf(const ParallelPlan& plan, AnalyticModel& model) {
                     .cause = cause},
           .layers = run->stage.layer_count,
           .like_count = run->count,
-          .boundary_share = BoundaryShare(plan, time)};
+          .boundary = SlowestBoundary(stages, time, model.problem().cluster)};
 }
 
 const Contender* FastestContender(const std::vector<Contender>& contenders) {
@@ -65,19 +77,19 @@ const Contender* FastestContender(const std::vector<Contender>& contenders) {
   return fastest == contenders.end() ? nullptr : &*fastest;
 }
 
-std::string BoundaryWords(double share, const Problem& problem) {
+std::string BoundaryWords(const Boundary& boundary) {
   return fmt::format("the boundary of {:.3g} GB/s a node takes {:.1f} % of the step",
-                     problem.cluster.inter_pool.bandwidth_per_node.rate / 1e9, 100 * share);
+                     boundary.rate.rate / 1e9, 100 * boundary.share);
 }
 
-std::string WhyMix(const Limit& limit, const Problem& problem) {
+std::string WhyMix(const Limit& limit) {
   const std::string stages =
       limit.like_count == 1 ? fmt::format("a stage of {} layers", limit.layers)
                             : fmt::format("{} stages of {} layers", limit.like_count, limit.layers);
   const std::string memory =
       limit.stage.cause == "memory" ? ", which recompute because memory is short" : "";
   return fmt::format("Pool \"{}\" limits the mix with {}{}; {}", limit.stage.pool, stages, memory,
-                     BoundaryWords(limit.boundary_share, problem));
+                     BoundaryWords(limit.boundary));
 }
 
 std::string WhyNot(const Contender& alone, const Contender* mix, const Heterogeneous& answer,
@@ -131,7 +143,7 @@ void AddSets(const MixContest& contest, const Problem& problem, Heterogeneous& a
 }  // namespace
 
 std::vector<std::string> PoolsOf(const ParallelPlan& plan) {
-  if (plan.stages.empty()) return plan.pools;
+  if (!StagesNamePools(plan)) return plan.pools;
   std::vector<std::string> pools;
   for (const StagePlan& stage : plan.stages) {
     if (pools.empty() || pools.back() != stage.pool) pools.push_back(stage.pool);
@@ -162,8 +174,8 @@ Heterogeneous Compare(const MixContest& contest, double margin, const Problem& p
   if (mix != nullptr) {
     const Limit limit = LimitOf(mix->plan, model);
     answer.bottleneck = limit.stage;
-    boundary = BoundaryWords(limit.boundary_share, problem);
-    answer.reason = WhyMix(limit, problem);
+    boundary = BoundaryWords(limit.boundary);
+    answer.reason = WhyMix(limit);
   }
   if (alone == nullptr) {
     answer.verdict = MixVerdict::kMix;

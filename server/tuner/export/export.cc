@@ -106,6 +106,12 @@ void RefuseUnknownFields(const ParallelPlan& plan, Refusals& refusals) {
     refusals.Refuse(fmt::format("plan.{}", name),
                     fmt::format("{}; this exporter has no setting for it", PlanValue(plan, name)));
   });
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    if (plan.stages[i].device_count == 0) continue;
+    refusals.Refuse(fmt::format("plan.stages[{}].device_count", i),
+                    fmt::format("{}; this exporter writes stages of whole nodes only",
+                                plan.stages[i].device_count));
+  }
 }
 
 // Returns the rules of the exporter's framework, in the workload's version if it is the workload's

@@ -1,8 +1,10 @@
 #include "server/tuner/learning/modelled_job.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "estimator/learning/run_residuals.h"
 #include "estimator/model/analytic_model.h"
-#include "estimator/model/stage_runs.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "server/tuner/question/fingerprint.h"
@@ -24,12 +26,16 @@ std::string NodesOf(const Problem& problem) {
 ModelledJob ModelJob(const Problem& problem, const ParallelPlan& plan, const Calibration& known) {
   AnalyticModel model(ToEstimatorProblem(problem), known);
   const Estimate estimate = model.Full(plan);
-  const StageRuns stages = model.StagesOf(plan);
-  const NodePool* fullest = stages.StageAt(estimate.busiest_stage).devices->pool;
+  const auto& pools = problem.cluster.pools;
+  auto fullest = pools.begin();
+  if (!estimate.stages.empty()) {
+    const auto busiest = static_cast<std::size_t>(estimate.busiest_stage);
+    fullest = std::ranges::find(pools, estimate.stages[busiest].pool, &NodePool::name);
+  }
   return {.step_time = estimate.step_time,
           .peak_memory = estimate.peak_memory,
           .reserved_memory = estimate.reserved_memory,
-          .fullest_pool = static_cast<std::size_t>(fullest - problem.cluster.pools.data()),
+          .fullest_pool = static_cast<std::size_t>(fullest - pools.begin()),
           .point = PointOf(plan, ToEstimatorProblem(problem)),
           .nodes = NodesOf(problem),
           .plan_key = MakePlanKey(plan).text};

@@ -17,6 +17,8 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan_value.h"
+#include "search_space/spec/replica_groups.h"
+#include "search_space/spec/stage_places.h"
 
 namespace meshwright {
 namespace {
@@ -34,6 +36,7 @@ class PlanChecker {
     // Stops here, so that nothing below divides by zero or overflows.
     if (!violations_.empty()) return violations_;
     if (!CheckPools()) return violations_;
+    if (!plan_.replica_groups.empty()) return CheckGroups();
     if (plan_.stages.empty()) {
       CheckDevices();
       CheckDegrees("", plan_.tensor_parallel, plan_.context_parallel);
@@ -69,7 +72,7 @@ class PlanChecker {
     } else if (plan_.pools.size() == 1 &&
                std::ranges::find(pools, plan_.pools.front(), &NodePool::name) == pools.end()) {
       Add("pools", "[{}]; no pool of the cluster has this name", plan_.pools.front());
-    } else if (plan_.stages.empty() && pools.size() > 1) {
+    } else if (!StagesNamePools(plan_) && pools.size() > 1) {
       Add("stages",
           "empty; a cluster of {} pools needs one entry for each pipeline stage, or the one pool "
           "of the plan in pools",
@@ -123,7 +126,7 @@ class PlanChecker {
     if (layers != problem_.model.layer_count) {
       Add("stages", "hold {} layers; the model has {}", layers, problem_.model.layer_count);
     }
-    CheckNodes();
+    Append(CheckPlaces(plan_, problem_.cluster, prefix_));
     CheckFieldsBesideStages();
   }
 
@@ -157,24 +160,34 @@ class PlanChecker {
     }
     const Product used =
         Product{stage.tensor_parallel} * stage.context_parallel * stage.data_parallel;
+    if (stage.device_count > 0 && used != stage.device_count) {
+      Add(at + "device_count", "{}; tensor x data x context is {}", stage.device_count, used);
+      return;
+    }
     const Product has = Product{stage.node_count} * pool->devices_per_node;
-    if (used != has) {
+    if (stage.device_count == 0 && used != has) {
       Add(at + "node_count", "{}; tensor x data x context is {}, the nodes have {} devices",
           stage.node_count, used, has);
     }
   }
 
-  void CheckNodes() {
-    for (const NodePool& pool : problem_.cluster.pools) {
-      Product nodes = 0;
-      for (const StagePlan& stage : plan_.stages) {
-        nodes += stage.pool == pool.name ? stage.node_count : 0;
-      }
-      if (nodes != pool.node_count && nodes != 0) {
-        Add("stages", "use {} nodes of pool \"{}\"; it has {}, and a plan uses all of them or none",
-            nodes, pool.name, pool.node_count);
+  std::vector<FieldViolation> CheckGroups() {
+    for (std::size_t g = 0; g < plan_.replica_groups.size(); ++g) {
+      const std::vector<StagePlan>& stages = plan_.replica_groups[g].stages;
+      for (std::size_t i = 0; i < stages.size(); ++i) {
+        const std::string at = fmt::format("replica_groups[{}].stages[{}].", g, i);
+        CheckStageDevices(at, stages[i]);
+        CheckDegrees(at, stages[i].tensor_parallel, stages[i].context_parallel);
+        CheckRecomputePlan(at + "recompute", stages[i].recompute, {stages[i].layer_count});
       }
     }
+    Append(CheckReplicaGroups(plan_, problem_.model, problem_.workload.global_batch_size, prefix_));
+    Append(CheckPlaces(plan_, problem_.cluster, prefix_));
+    return violations_;
+  }
+
+  void Append(const std::vector<FieldViolation>& more) {
+    violations_.insert(violations_.end(), more.begin(), more.end());
   }
 
   // Checks the heads of scans and of layers that have heads of their own.

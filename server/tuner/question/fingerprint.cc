@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -155,13 +156,22 @@ void AddPool(const NodePool& pool, Text& text) {
   }
 }
 
+// Names of pools do not count, but their places do.
+std::size_t PlaceOf(std::string_view name, const std::vector<NodePool>& pools) {
+  return static_cast<std::size_t>(std::ranges::find(pools, name, &NodePool::name) - pools.begin());
+}
+
 void AddCluster(const ClusterSpec& cluster, Text& text) {
-  const auto& [name, pools, topology, inter_pool] = cluster;
+  const auto& [name, pools, topology, inter_pool, links] = cluster;
   const auto& [kind, segment, oversubscription] = topology;
   const auto& [bandwidth, latency] = inter_pool;
   static_cast<void>(name);
   text.Add(pools.size(), kind, segment, oversubscription, bandwidth, latency);
   for (const NodePool& pool : pools) AddPool(pool, text);
+  for (const PoolLink& stated : links) {
+    const auto& [from, to, link, path] = stated;
+    text.Add(PlaceOf(from, pools), PlaceOf(to, pools), link.bandwidth_per_node, link.latency, path);
+  }
 }
 
 void AddGemm(const ChipSpec& chip, Text& text) {
@@ -202,9 +212,14 @@ bool IsSamePool(const NodePool& a, const NodePool& b) {
 }
 
 bool IsSameCluster(const ClusterSpec& a, const ClusterSpec& b) {
-  const auto& [name, pools, topology, inter_pool] = a;
+  const auto& [name, pools, topology, inter_pool, links] = a;
   static_cast<void>(name);
+  const auto is_same_link = [&](const PoolLink& x, const PoolLink& y) {
+    return PlaceOf(x.from, pools) == PlaceOf(y.from, b.pools) &&
+           PlaceOf(x.to, pools) == PlaceOf(y.to, b.pools) && x.link == y.link && x.path == y.path;
+  };
   return topology == b.topology && inter_pool == b.inter_pool &&
+         std::ranges::equal(links, b.pool_links, is_same_link) &&
          std::ranges::equal(pools, b.pools, IsSamePool);
 }
 

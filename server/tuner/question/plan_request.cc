@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +20,7 @@
 #include "search_space/spec/framework_profile.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/plan_fields.h"
+#include "search_space/spec/stage_places.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
 
@@ -58,11 +62,16 @@ class PlanDefaults {
   std::string_view prefix_;
 };
 
+const std::vector<StagePlan>& FirstPipelineOf(const PlanRequest& stated) {
+  return stated.replica_groups.empty() ? stated.stages : stated.replica_groups.front().stages;
+}
+
 // Takes the four degrees whose product is the number of devices.
 void TakeDegrees(const PlanRequest& stated, const Problem& problem, PlanDefaults& defaults,
                  ParallelPlan& plan) {
   plan.tensor_parallel = defaults.Take("tensor_parallel", stated.tensor_parallel, 1);
-  const int stages = stated.stages.empty() ? 1 : static_cast<int>(stated.stages.size());
+  const std::vector<StagePlan>& own = FirstPipelineOf(stated);
+  const int stages = own.empty() ? 1 : static_cast<int>(own.size());
   plan.pipeline_parallel = defaults.Take("pipeline_parallel", stated.pipeline_parallel, stages);
   plan.context_parallel = defaults.Take("context_parallel", stated.context_parallel, 1);
   const std::int64_t divisor =
@@ -90,9 +99,31 @@ void TakeFieldsWithFixedDefaults(const PlanRequest& stated, PlanDefaults& defaul
   });
 }
 
-// Leaves out the fields that `stages` override. Plans that differ only in them are one plan.
+std::string IdleNote(const NodePool& pool) {
+  return fmt::format("pool \"{}\" is idle: the plan uses none of its {} nodes", pool.name,
+                     pool.node_count);
+}
+
+// Returns a note for each pool that the plan's stages leave idle, wholly or in part.
+std::vector<std::string> IdleNotes(const ParallelPlan& plan, const ClusterSpec& cluster) {
+  std::map<std::string, int> used = PlaceStages(plan, cluster).node_counts;
+  std::vector<std::string> notes;
+  for (const NodePool& pool : cluster.pools) {
+    const int nodes = used[pool.name];
+    if (nodes == 0) {
+      notes.push_back(IdleNote(pool));
+    } else if (nodes < pool.node_count) {
+      notes.push_back(fmt::format("pool \"{}\": the plan leaves {} of its {} nodes idle", pool.name,
+                                  pool.node_count - nodes, pool.node_count));
+    }
+  }
+  return notes;
+}
+
+// Leaves out the fields that `stages` and `replica_groups` override. Plans that differ only in them
+// are one plan.
 PlanRequest WithoutOverridden(PlanRequest stated) {
-  if (stated.stages.empty()) return stated;
+  if (stated.stages.empty() && stated.replica_groups.empty()) return stated;
   stated.tensor_parallel.reset();
   stated.data_parallel.reset();
   stated.context_parallel.reset();
@@ -101,13 +132,25 @@ PlanRequest WithoutOverridden(PlanRequest stated) {
   return stated;
 }
 
+// States stages whose device_count is that of whole nodes as such.
+void StateWholeNodes(const ClusterSpec& cluster, ParallelPlan& plan) {
+  const auto state = [&](StagePlan& stage) {
+    const auto pool = std::ranges::find(cluster.pools, stage.pool, &NodePool::name);
+    if (pool == cluster.pools.end()) return;
+    const std::int64_t whole = std::int64_t{stage.node_count} * pool->devices_per_node;
+    if (stage.device_count == whole) stage.device_count = 0;
+  };
+  std::ranges::for_each(plan.stages, state);
+  for (ReplicaGroup& group : plan.replica_groups) std::ranges::for_each(group.stages, state);
+}
+
 }  // namespace
 
 absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& request, const Problem& problem,
                                          std::string_view prefix) {
   const auto& pools = problem.cluster.pools;
   const bool names_one =
-      request.stages.empty() && request.pools.size() == 1 && pools.size() > 1 &&
+      FirstPipelineOf(request).empty() && request.pools.size() == 1 && pools.size() > 1 &&
       std::ranges::find(pools, request.pools.front(), &NodePool::name) != pools.end();
   if (names_one) {
     PlanRequest alone = request;
@@ -117,7 +160,7 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& request, const Probl
     resolved.plan.pools = request.pools;
     return resolved;
   }
-  if (!request.stages.empty()) {
+  if (!FirstPipelineOf(request).empty()) {
     const std::vector<FieldViolation> wrong = Validate(request, prefix);
     if (!wrong.empty()) return InvalidFields(wrong);
   }
@@ -155,11 +198,16 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& request, const Probl
   }
   plan.layers_per_stage = stated.layers_per_stage;
   plan.stages = stated.stages;
+  plan.replica_groups = stated.replica_groups;
+  StateWholeNodes(problem.cluster, plan);
   const std::vector<FieldViolation> violations = CheckPlan(plan, problem, prefix);
   if (!violations.empty()) return InvalidFields(violations);
-  plan.pools.clear();                                       // the only one, or those of the stages
-  if (!plan.stages.empty()) plan.layers_per_stage.clear();  // the stages say the same
-  if (plan.layers_per_stage.empty() && plan.stages.empty()) {
+  plan.pools.clear();  // the only one, or those of the stages
+  if (StagesNamePools(plan)) {
+    plan.layers_per_stage.clear();           // the stages say the same
+    std::ranges::sort(plan.replica_groups);  // their order means nothing
+    if (!plan.replica_groups.empty()) plan.pipeline_parallel = StageCount(plan);
+  } else if (plan.layers_per_stage.empty()) {
     plan = WithStatedSplit(std::move(plan), problem.model, profile);
     if (plan.pipeline_parallel > 1) {
       defaults.Note("layers_per_stage", fmt::format("{}", fmt::join(plan.layers_per_stage, " ")),
@@ -185,6 +233,29 @@ PlanRequest StatedPlan(const ParallelPlan& plan) {
     stated.*field.stated = plan.*field.member;
   });
   return stated;
+}
+
+Problem OnlyPool(const Problem& problem, std::string_view pool) {
+  Problem alone = problem;
+  std::erase_if(alone.cluster.pools, [&](const NodePool& other) { return other.name != pool; });
+  alone.cluster.pool_links.clear();
+  for (const NodePool& other : problem.cluster.pools) {
+    if (other.name != pool) alone.warnings.push_back(IdleNote(other));
+  }
+  return alone;
+}
+
+std::shared_ptr<const Problem> ProblemOfPlan(std::shared_ptr<const Problem> problem,
+                                             const ParallelPlan& plan) {
+  if (!plan.pools.empty()) {
+    return std::make_shared<const Problem>(OnlyPool(*problem, plan.pools.front()));
+  }
+  if (!StagesNamePools(plan)) return problem;
+  std::vector<std::string> notes = IdleNotes(plan, problem->cluster);
+  if (notes.empty()) return problem;
+  Problem noted = *problem;
+  std::ranges::move(notes, std::back_inserter(noted.warnings));
+  return std::make_shared<const Problem>(std::move(noted));
 }
 
 }  // namespace meshwright

@@ -20,6 +20,7 @@
 #include "search_space/space/space_options.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/pool_links.h"
 #include "server/tuner/question/chip_doubts.h"
 #include "server/tuner/question/framework_choice.h"
 #include "server/tuner/question/moe_training.h"
@@ -324,6 +325,7 @@ void ResolveNetwork(const ClusterRequest& stated, Problem& problem) {
   if (!stated.inter_pool.latency.has_value()) {
     defaults.Note("inter_pool.latency_seconds", fmt::format("{}", link.latency.count()));
   }
+  problem.cluster.pool_links = ResolvePoolLinks(stated, problem.cluster, problem.applied_defaults);
 }
 
 // The precision that the user requests, and the field that states it.
@@ -365,11 +367,6 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
       {.field = stated->field,
        .description = fmt::format("\"{}\"; {} has a known peak for {} only",
                                   Word(stated->precision), (*entry)->spec.id, known)});
-}
-
-std::string IdleNote(const NodePool& pool) {
-  return fmt::format("pool \"{}\" is idle: the plan uses none of its {} nodes", pool.name,
-                     pool.node_count);
 }
 
 }  // namespace
@@ -453,33 +450,6 @@ bool OpenOffload(Problem& problem) {
   if (problem.closed_offload_percents.empty()) return false;
   problem.space.offload_percents = std::exchange(problem.closed_offload_percents, {});
   return true;
-}
-
-Problem OnlyPool(const Problem& problem, std::string_view pool) {
-  Problem alone = problem;
-  std::erase_if(alone.cluster.pools, [&](const NodePool& other) { return other.name != pool; });
-  for (const NodePool& other : problem.cluster.pools) {
-    if (other.name != pool) alone.warnings.push_back(IdleNote(other));
-  }
-  return alone;
-}
-
-std::shared_ptr<const Problem> ProblemOfPlan(std::shared_ptr<const Problem> problem,
-                                             const ParallelPlan& plan) {
-  if (!plan.pools.empty()) {
-    return std::make_shared<const Problem>(OnlyPool(*problem, plan.pools.front()));
-  }
-  if (plan.stages.empty()) return problem;
-  std::vector<std::string> notes;
-  for (const NodePool& pool : problem->cluster.pools) {
-    const bool is_idle =
-        std::ranges::find(plan.stages, pool.name, &StagePlan::pool) == plan.stages.end();
-    if (is_idle) notes.push_back(IdleNote(pool));
-  }
-  if (notes.empty()) return problem;
-  Problem noted = *problem;
-  std::ranges::move(notes, std::back_inserter(noted.warnings));
-  return std::make_shared<const Problem>(std::move(noted));
 }
 
 SearchSpace SpaceOf(const Problem& problem) {

@@ -60,6 +60,9 @@ int LargestStage(const ParallelPlan& plan) {
   int largest = 0;
   for (const int layers : plan.layers_per_stage) largest = std::max(largest, layers);
   for (const StagePlan& stage : plan.stages) largest = std::max(largest, stage.layer_count);
+  for (const ReplicaGroup& group : plan.replica_groups) {
+    for (const StagePlan& stage : group.stages) largest = std::max(largest, stage.layer_count);
+  }
   return largest;
 }
 

@@ -170,11 +170,64 @@ TEST(ResolvePlanTest, StagesMayLeaveAPoolIdle) {
               testing::Contains("pool \"c\" is idle: the plan uses none of its 2 nodes"));
   PlanRequest part = TwoStages();
   part.stages.front().pool = "c";
-  const auto refused = ResolvePlan(part, *problem, "plan");
-  EXPECT_THAT(FieldViolations(refused.status()),
-              testing::ElementsAre(FieldViolation{
-                  "plan.stages",
-                  "use 1 nodes of pool \"c\"; it has 2, and a plan uses all of them or none"}));
+  const auto partly = ResolvePlan(part, *problem, "plan");
+  ASSERT_TRUE(partly.ok()) << partly.status();
+  EXPECT_THAT(ProblemOfPlan(problem, partly->plan)->warnings,
+              testing::IsSupersetOf({"pool \"a\" is idle: the plan uses none of its 1 nodes",
+                                     "pool \"c\": the plan leaves 1 of its 2 nodes idle"}));
+  part.stages.back().pool = "a";
+  part.stages.front().pool = "a";
+  EXPECT_THAT(
+      FieldViolations(ResolvePlan(part, *problem, "plan").status()),
+      testing::ElementsAre(FieldViolation{"plan.stages", "use 2 nodes of pool \"a\"; it has 1"}));
+}
+
+// Four stages of two devices fill two nodes of four, and a stage of two devices on a node leaves
+// the rest of it idle. A stage with as many devices as its nodes has is one of whole nodes.
+TEST(ResolvePlanTest, StagesMayBePartsOfNodes) {
+  const Problem problem = Resolved(TwoPools());
+  const StagePlan part = {
+      .pool = "a", .node_count = 1, .tensor_parallel = 2, .layer_count = 1, .device_count = 2};
+  PlanRequest plan = {.stages = {part, part, part, part}};
+  plan.stages[2].pool = plan.stages[3].pool = "b";
+  const auto resolved = ResolvePlan(plan, problem, "plan");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(ParsePlanKey(MakePlanKey(resolved->plan).text), resolved->plan);
+  PlanRequest whole = TwoStages();
+  const auto usual = ResolvePlan(whole, problem, "plan");
+  whole.stages.front().device_count = 4;
+  const auto stated = ResolvePlan(whole, problem, "plan");
+  ASSERT_TRUE(usual.ok() && stated.ok());
+  EXPECT_EQ(MakePlanKey(stated->plan), MakePlanKey(usual->plan));
+}
+
+struct WrongPart {
+  int node_count = 1;
+  int device_count = 2;
+  std::vector<FieldViolation> violations = {};
+};
+
+TEST(ResolvePlanTest, RefusesPartsThatAreNotInsideANode) {
+  const Problem problem = Resolved(TwoPools());
+  const WrongPart cases[] = {
+      {2,
+       2,
+       {{"plan.stages[0].device_count",
+         "2 of 2 nodes; must be a part of one node of 4 devices, or absent for whole nodes"}}},
+      {1, 3, {{"plan.stages[0].device_count", "3; tensor x data x context is 2"}}}};
+  for (const WrongPart& wrong : cases) {
+    const StagePlan stage = {.pool = "a",
+                             .node_count = wrong.node_count,
+                             .tensor_parallel = 2,
+                             .layer_count = 1,
+                             .device_count = wrong.device_count};
+    StagePlan rest = stage;
+    rest.layer_count = 3;
+    rest.node_count = 1;
+    rest.device_count = 2;
+    EXPECT_EQ(FieldViolations(ResolvePlan({.stages = {stage, rest}}, problem, "plan").status()),
+              wrong.violations);
+  }
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
