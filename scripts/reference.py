@@ -38,7 +38,7 @@ WORDS = {
     "IntraNodeLink.kind": "LinkKind", "InterNodeLink.kind": "LinkKind", "Topology.kind": "ClusterTopology",
     "Plan.context_parallel_kind": "ContextParallelKind", "Plan.schedule": "Schedule", "Plan.rank_order": "RankOrder",
     "RecomputePlan.granularity": "RecomputeGranularity", "RecomputePlan.modules": None, "StagePlan.pool": None,
-    "Plan.pools": None,
+    "Plan.pools": None, "PoolLink.from": None, "PoolLink.to": None, "PoolLink.path": "LinkPath",
 }
 
 # The pages of inputs: file, title, first message, what comes before the tables.

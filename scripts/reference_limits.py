@@ -17,7 +17,8 @@ CHECKS = [
 ]
 FILES = {"model_limits.cc": ("Model", "LayerRun"), "workload.cc": ("Workload", "Workload"),
          "cluster.cc": ("Cluster", "NodePool")}
-TABLES = {"kRecomputeFields": "RecomputePlan", "kStageFields": "StagePlan", "kPlanFields": "Plan"}
+TABLES = {"kRecomputeFields": "RecomputePlan", "kStageFields": "StagePlan", "kReplicaGroupFields": "ReplicaGroup",
+          "kPlanFields": "Plan"}
 
 
 def number(text, constants):

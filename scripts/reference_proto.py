@@ -13,7 +13,7 @@ UNIT_IN_WORDS = re.compile(r"\bin (tokens|sequences|bytes|devices)\b|^The (seque
 DEFAULT = re.compile(r"\b[Aa]bsent: ([^;]*?)(?:\.(?= |$)|;|$)|\bdefault (\S+?)[.;,]?(?= |$)")
 
 FIELD = re.compile(r"\s*(optional |repeated |)(map<[^>]*>|[\w.]+) (\w+) = \d+"
-                   r"( \[\(printed_if_stated\) = true\]|);\s*(?://\s*(.*))?$")
+                   r"(?: \[\(printed_if_stated\) = true\])?;\s*(?://\s*(.*))?$")
 RPC = re.compile(r"\s*rpc (\w+)\((\w+)\) returns \((stream )?(\w+)\)")
 
 
@@ -99,8 +99,8 @@ class Protos:
                 owner.rpcs.append(Rpc(rpc[1], rpc[2], rpc[4], bool(rpc[3]), said))
             elif field := FIELD.match(line):
                 owner.fields.append(Field(field[3], field[2], field[1] == "repeated ",
-                                          " ".join(filter(None, [said, field[5]])),
-                                          in_oneof or field[1] == "optional ", bool(field[4])))
+                                          " ".join(filter(None, [said, field[4]])),
+                                          in_oneof or field[1] == "optional ", "(printed_if_stated)" in line))
             elif line.startswith(("message ", "service ")) or re.match(r"  \w.*=.*;", line):
                 if not line.startswith("  reserved"):
                     raise SystemExit(f"{path}: cannot read this line: {line}")
