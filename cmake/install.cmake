@@ -62,13 +62,24 @@ if(MESHWRIGHT_HAS_WEB)
   endforeach()
 endif()
 
-# The unit names the server by its whole path, so that it is made for the prefix of the installation.
+# The unit names the server and its configuration by their whole paths, so that it is made for the
+# prefix of the installation. The configuration of /usr is in /etc.
+install(FILES packaging/meshwrightd.toml DESTINATION ${MESHWRIGHT_SHARE})
 install(
   CODE "
   set(CMAKE_INSTALL_FULL_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
   set(CMAKE_INSTALL_FULL_DOCDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")
+  set(configuration \"\${CMAKE_INSTALL_PREFIX}/etc/meshwright\")
+  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
+    set(configuration /etc/meshwright)
+  endif()
+  set(MESHWRIGHT_CONFIGURATION \"\${configuration}/meshwrightd.toml\")
   configure_file(\"${PROJECT_SOURCE_DIR}/packaging/meshwrightd.service.in\"
                  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/meshwrightd.service\" @ONLY)
+  # One that is there was changed by somebody.
+  if(NOT EXISTS \"\$ENV{DESTDIR}\${MESHWRIGHT_CONFIGURATION}\")
+    file(INSTALL \"${PROJECT_SOURCE_DIR}/packaging/meshwrightd.toml\" DESTINATION \"\${configuration}\")
+  endif()
   ")
 
 # Man pages and completions, if this tree has them or the build makes them.

@@ -155,12 +155,28 @@ def rpc_page(protos):
     return page("Calls over gRPC", *parts)
 
 
+def configuration_page():
+    """The keys of meshwrightd's configuration file, from the example that the program has printed."""
+    text = (ROOT / "packaging/meshwrightd.toml").read_text()
+    rows = []
+    for block in text.split("\n\n")[1:]:
+        *words, last = [line.removeprefix("# ") for line in block.strip().splitlines()]
+        key, value = last.split(" = ", 1)
+        meaning = " ".join(words)
+        rows.append([f"`{key}`", f"`{value}`", cell(meaning[0].upper() + meaning[1:] + ".")])
+    return page("Configuration of the server",
+                "Each key of the configuration file is a flag of `meshwrightd` too\n"
+                "([configuration](../configuration.md)). Values in capitals stand for your own.",
+                table(["key", "default or form", "meaning"], rows))
+
+
 def index_page():
     rows = [[f"[{name}]({file})", words] for file, name, words in (
         [(file, title.lower(), "every field of this input") for file, title, *_ in INPUTS]
         + [("rpcs.md", "calls", "the services and their calls")]
         + [(file, title.lower(), "every field of these messages") for file, title, _ in MESSAGES]
-        + [("exit_codes.md", "exit codes", "how the programs end"),
+        + [("configuration.md", "configuration of the server", "every key of the file"),
+           ("exit_codes.md", "exit codes", "how the programs end"),
            ("errors.md", "errors", "the reasons that errors name")])]
     return page("Reference", "These pages are written from the source. `meshwright COMMAND --help` describes the\n"
                 "command line. In JSON, 64-bit integers may be strings; units stand in the names of fields.",
@@ -171,7 +187,7 @@ def pages():
     """Returns the text of every page by its name."""
     protos = Protos(ROOT / "proto/meshwright/v1")
     examples, bounds = Examples(protos), limits(ROOT / "search_space/spec")
-    made = {"README.md": index_page(), "rpcs.md": rpc_page(protos),
+    made = {"README.md": index_page(), "rpcs.md": rpc_page(protos), "configuration.md": configuration_page(),
             "exit_codes.md": page("Exit codes", *exit_codes_page(ROOT)), "errors.md": page("Errors", *errors_page(ROOT))}
     for file, title, first, words in INPUTS:
         made[file] = input_page(protos, examples, bounds, title, first, words)

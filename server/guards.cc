@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "server/rpc/connection_settings.h"
 #include "server/rpc/tls.h"
 
 namespace meshwright {
@@ -36,6 +37,7 @@ absl::StatusOr<std::optional<ServerTls>> ReadTls(const ServerTls& files) {
   if (!files.client_authority.empty()) {
     ASSIGN_OR_RETURN(tls.client_authority, ReadPem("tls-client-ca", files.client_authority));
   }
+  RETURN_IF_ERROR(CheckTls(tls));
   return tls;
 }
 

@@ -11,7 +11,8 @@
 
 namespace meshwright {
 
-// Reads the files that the texts of `files` name. Returns nullopt if they name no certificate.
+// Reads the files that the texts of `files` name. Returns nullopt if they name no certificate,
+// and INVALID_ARGUMENT for files that cannot be read or that gRPC cannot use.
 absl::StatusOr<std::optional<ServerTls>> ReadTls(const ServerTls& files);
 
 // Reads the file of callers. Returns null for no file: everybody may do everything.

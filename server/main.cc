@@ -17,12 +17,15 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/auth/callers.h"
+#include "server/check_config.h"
+#include "server/config_file.h"
 #include "server/convert/catalog_wire.h"
 #include "server/convert/convert.h"
 #include "server/convert/study_wire.h"
@@ -30,6 +33,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/store_path.h"
+#include "server/flags.h"
 #include "server/guards.h"
 #include "server/http/dashboard.h"
 #include "server/http/http_message.h"
@@ -44,13 +48,11 @@
 #include "server/process/file_limit.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/server.h"
-#include "server/rpc/tls.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
-#include "server/version/version.h"
 
 namespace meshwright {
 namespace {
@@ -61,66 +63,6 @@ constexpr std::chrono::seconds kLockWait(10);
 // The files that the program may need beside the connections of gRPC: those of the dashboard, of
 // the store and its readers, of jobs and of vendors' models.
 constexpr int kOtherFiles = 512;
-
-struct Flags {
-  ServerOptions server = {};
-  std::string http = {};  // empty: none
-  bool allows_http_writes = false;
-  std::string store = {};
-  std::optional<int> keep_estimates_days = {};  // absent: for ever
-  std::string chips = {};
-  std::string cost_models = {};  // empty: none
-  bool allows_jobs = false;
-  bool allows_insecure_jobs = false;
-  std::string callers = {};  // file; empty: everybody may do everything
-  ServerTls tls = {};        // names of files; no certificate: no TLS
-  std::string log_level = "info";
-};
-
-void DeclareFlags(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version", VersionText("meshwrightd"));
-  app.add_option("--listen", flags.server.listen, "HOST:PORT (port 0: any free one) or unix:/path")
-      ->capture_default_str();
-  app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
-               "allow an address that other hosts can reach without TLS and known callers");
-  app.add_option("--callers", flags.callers,
-                 "file with a line for each caller: a name, a role (viewer, submitter, operator, "
-                 "admin), and sha256:DIGEST of a token or cert:NAME (everybody may do everything)");
-  CLI::Option& certificate = *app.add_option("--tls-cert", flags.tls.certificate,
-                                             "PEM file with the server's certificate (no TLS)");
-  CLI::Option& key =
-      *app.add_option("--tls-key", flags.tls.private_key, "PEM file with its private key");
-  certificate.needs(&key);
-  key.needs(&certificate);
-  app.add_option("--tls-client-ca", flags.tls.client_authority,
-                 "PEM file of the authority that signs clients' certificates")
-      ->needs(&certificate);
-  CLI::Option& http =
-      *app.add_option("--http", flags.http,
-                      "HOST:PORT of this machine for the dashboard and its API, as 127.0.0.1:8080 "
-                      "(none)");
-  app.add_flag("--http-writes", flags.allows_http_writes,
-               "let every user of this machine create, change and cancel studies over HTTP")
-      ->needs(&http);
-  app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
-  app.add_option(
-         "--keep-estimates-days", flags.keep_estimates_days,
-         "delete the progress and all ranked plans except the best of studies that ended this "
-         "many days ago; measurements are always kept (delete nothing)")
-      ->check(CLI::Range(1, 36500));
-  app.add_option("--chips", flags.chips, "folder with the site's own chip files");
-  app.add_option(
-      "--cost-models", flags.cost_models,
-      "folder with a JSON manifest for each vendor's cost model that questions may name");
-  app.add_flag("--allow-jobs", flags.allows_jobs,
-               "allow studies to run the commands in their requests, as this program's user; needs "
-               "--callers or a Unix socket, and another user than root");
-  app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
-               "allow jobs also without them: for everybody who can connect, and as root");
-  app.add_option("--log-level", flags.log_level, "level of the log on stderr")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
-}
 
 void StartLog(const std::string& level) {
   auto logger = spdlog::stderr_logger_mt("meshwrightd");
@@ -359,17 +301,24 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   return absl::OkStatus();
 }
 
-int ServerMain(int argc, char** argv) {
-  Flags flags;
-  flags.store = DefaultStorePath();
-  CLI::App app("Meshwright's server finds how to split a model across chips, over gRPC.",
-               "meshwrightd");
-  DeclareFlags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : kExitUsage;
+// Prints each mistake as a line.
+int Refuse(const std::vector<std::string>& mistakes, int exit_code) {
+  for (const std::string& mistake : mistakes) fmt::print(stderr, "meshwrightd: {}\n", mistake);
+  return exit_code;
+}
+
+int ReportCheck(const Flags& flags) {
+  const std::vector<absl::Status> wrong = CheckConfig(flags);
+  if (wrong.empty()) {
+    fmt::print("the configuration is valid\n");
+    return kExitDone;
   }
+  std::vector<std::string> mistakes;
+  for (const absl::Status& status : wrong) mistakes.emplace_back(status.message());
+  return Refuse(mistakes, ExitCode(wrong.front()));
+}
+
+int Run(const Flags& flags) {
   const sigset_t end_signals = BlockEndSignals();
   StartLog(flags.log_level);
   const absl::Status status = Serve(flags, end_signals);
@@ -379,7 +328,34 @@ int ServerMain(int argc, char** argv) {
     return ExitCode(status);
   }
   spdlog::info("event=stopped");
-  return 0;
+  return kExitDone;
+}
+
+int ServerMain(int argc, char** argv) {
+  Flags flags;
+  std::vector<std::string> mistakes;
+  CLI::App app("Meshwright's server finds how to split a model across chips, over gRPC.",
+               "meshwrightd");
+  DeclareFlags(app, flags);
+  AddConfigFile(app, mistakes);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::FileError& e) {
+    return Refuse({e.what()}, kExitNotFound);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kExitDone : kExitUsage;
+  }
+  if (flags.prints_config) {
+    fmt::print("{}", ConfigFileOf(app));
+    return kExitDone;
+  }
+  for (std::string& conflict : FlagConflicts(flags)) mistakes.push_back(std::move(conflict));
+  if (!mistakes.empty()) {
+    const bool has_file = app.get_config_ptr()->count() > 0;
+    return Refuse(mistakes, has_file ? kExitInvalidInput : kExitUsage);
+  }
+  if (flags.store.empty()) flags.store = DefaultStorePath();
+  return flags.checks_config ? ReportCheck(flags) : Run(flags);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "server/rpc/connection_settings.h"
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
@@ -9,6 +10,8 @@
 #include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
+#include "search_space/base/status.h"
+#include "server/process/owner.h"
 #include "server/rpc/calls/limits.h"
 
 namespace meshwright {
@@ -70,6 +73,21 @@ Listener::Take TakeFor(grpc::ServerBuilder& builder, const std::optional<ServerT
     parameters.fd = connection;
     to->HandleNewConnection(&parameters);
   };
+}
+
+absl::Status CheckTls(const ServerTls& tls) {
+  // Only a server with an address says that it cannot use its certificate.
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(fmt::format("unix-abstract:meshwright-check-{}", OwnOwner()),
+                           CredentialsOf(tls));
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) {
+    return InvalidFields({{.field = "tls-cert",
+                           .description = "cannot be used: the file must have certificates in PEM, "
+                                          "tls-key their key, and tls-client-ca an authority"}});
+  }
+  server->Shutdown();
+  return absl::OkStatus();
 }
 
 void SetServing(grpc::Server& server, bool serves) {

@@ -130,23 +130,28 @@ AddressList Resolve(const HostPort& at) {
   return {found, &freeaddrinfo};
 }
 
-absl::StatusOr<ListenSockets> ListenOnHost(const std::string& listen, bool allows_other_hosts) {
-  const auto at = ReadHostPort(listen);
+absl::StatusOr<HostPort> ReadHost(const std::string& listen, bool allows_other_hosts) {
+  auto at = ReadHostPort(listen);
   if (!at.has_value()) {
     return BadListen(listen, "must be HOST:PORT with a port up to 65535, or unix:/path");
   }
   if (!allows_other_hosts && !IsNamedLocal(at->host)) return NotLocal(listen);
-  const AddressList addresses = Resolve(*at);
+  return *std::move(at);
+}
+
+absl::StatusOr<ListenSockets> ListenOnHost(const std::string& listen, bool allows_other_hosts) {
+  ASSIGN_OR_RETURN(const HostPort at, ReadHost(listen, allows_other_hosts));
+  const AddressList addresses = Resolve(at);
   if (addresses == nullptr) return CannotListen(listen, "not an address of this machine");
   ListenSockets listening;
   std::string why;
-  std::uint16_t port = at->port;
+  std::uint16_t port = at.port;
   for (const addrinfo* info = addresses.get(); info != nullptr; info = info->ai_next) {
     if (!allows_other_hosts && !IsLoopback(*info->ai_addr)) return NotLocal(listen);
     FileHandle socket = ListenOn(*info, port);
     if (!socket.is_open()) {
       // Not every machine has both kinds of address of a name such as localhost.
-      if (errno == EADDRINUSE && at->port != 0) return CannotListen(listen, ErrorText());
+      if (errno == EADDRINUSE && at.port != 0) return CannotListen(listen, ErrorText());
       why = ErrorText();
       continue;
     }
@@ -169,15 +174,21 @@ bool RemoveLeftSocket(const std::string& path, const sockaddr_un& address) {
   return true;
 }
 
-absl::StatusOr<ListenSockets> ListenOnPath(const std::string& listen) {
+absl::StatusOr<std::string> ReadUnixPath(const std::string& listen) {
   std::string path = listen.substr(kUnixPrefix.size());
   if (path.starts_with("//")) path.erase(0, 2);
+  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.empty() || path.size() > kLongest) {
+    return BadListen(
+        listen, fmt::format("{} bytes of path; must be between 1 and {}", path.size(), kLongest));
+  }
+  return path;
+}
+
+absl::StatusOr<ListenSockets> ListenOnPath(const std::string& listen) {
+  ASSIGN_OR_RETURN(std::string path, ReadUnixPath(listen));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return BadListen(listen, fmt::format("{} bytes of path; must be between 1 and {}", path.size(),
-                                         sizeof(address.sun_path) - 1));
-  }
   path.copy(static_cast<char*>(address.sun_path), path.size());
   if (!RemoveLeftSocket(path, address)) return CannotListen(listen, "in use");
   FileHandle socket = NewSocket(AF_UNIX);
@@ -197,6 +208,11 @@ absl::StatusOr<ListenSockets> ListenOnPath(const std::string& listen) {
 absl::StatusOr<ListenSockets> Listen(const std::string& listen, bool allows_other_hosts) {
   if (listen.starts_with(kUnixPrefix)) return ListenOnPath(listen);
   return ListenOnHost(listen, allows_other_hosts);
+}
+
+absl::Status CheckListen(const std::string& listen, bool allows_other_hosts) {
+  if (listen.starts_with(kUnixPrefix)) return ReadUnixPath(listen).status();
+  return ReadHost(listen, allows_other_hosts).status();
 }
 
 }  // namespace meshwright

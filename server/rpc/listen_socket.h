@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/process/descriptor.h"
 
@@ -19,5 +20,8 @@ struct ListenSockets {
 // `allows_other_hosts`. Returns UNAVAILABLE with reason CANNOT_LISTEN for an address that is in use
 // or not one of this machine.
 absl::StatusOr<ListenSockets> Listen(const std::string& listen, bool allows_other_hosts);
+
+// Checks the same without listening: INVALID_ARGUMENT only.
+absl::Status CheckListen(const std::string& listen, bool allows_other_hosts);
 
 }  // namespace meshwright

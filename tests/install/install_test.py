@@ -55,6 +55,22 @@ class InstallTest(unittest.TestCase):
         self.assertRegex(self.run_there(program, "--version"), r"^meshwrightd \d")
         self.assertNotIn("@", unit.replace("@system-service", "").replace("@mount", ""))
 
+    def test_the_unit_reads_the_installed_configuration(self):
+        unit = (self.prefix / "lib" / "systemd" / "system" / "meshwrightd.service").read_text()
+        file = re.search(r"^ExecStart=.* --config (\S+)", unit, re.M).group(1)
+        self.assertEqual(file, str(self.prefix / "etc" / "meshwright" / "meshwrightd.toml"))
+        self.assertEqual(pathlib.Path(file).read_bytes(), (self.share / "meshwrightd.toml").read_bytes())
+        self.run_there(self.prefix / "bin" / "meshwrightd", "--config", file, "--check-config")
+
+    def test_systemd_accepts_the_unit(self):
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("systemd-analyze is not installed")
+        unit = self.prefix / "lib" / "systemd" / "system" / "meshwrightd.service"
+        self.run_there("systemd-analyze", "verify", "--man=no", unit)
+        # 0 is no exposure and 10 the most. "ok" ends at 5; the few points are the network, the user
+        # namespaces of vendors' models and their mounts.
+        self.run_there("systemd-analyze", "security", "--offline=yes", "--threshold=25", unit)
+
     def test_links_of_the_documents(self):
         documents = self.prefix / "share" / "doc" / "meshwright"
         self.assertTrue((documents / "README.md").read_text().startswith("# Meshwright"))

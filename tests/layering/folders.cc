@@ -122,8 +122,8 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/version"},
     {.path = "server",
      .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
-                "server/launchers server/plugins server/convert server/auth server/rpc server/http "
-                "server/version"},
+                "server/launchers server/plugins proto/json server/convert server/auth server/rpc "
+                "server/http server/version"},
 
     // The programs.
     {.path = "cli/program",

@@ -1,0 +1,97 @@
+#include "server/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "server/version/version.h"
+
+namespace meshwright {
+namespace {
+
+void DeclareListeners(CLI::App& app, Flags& flags) {
+  app.add_option("--listen", flags.server.listen, "HOST:PORT (port 0: any free one) or unix:/path")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
+               "allow an address that other hosts can reach without TLS and known callers");
+  app.add_option("--callers", flags.callers,
+                 "file with a line for each caller: a name, a role (viewer, submitter, operator, "
+                 "admin), and sha256:DIGEST of a token or cert:NAME (everybody may do everything)")
+      ->type_name("FILE");
+  app.add_option("--tls-cert", flags.tls.certificate,
+                 "PEM file with the server's certificate; needs --tls-key (no TLS)")
+      ->type_name("FILE");
+  app.add_option("--tls-key", flags.tls.private_key, "PEM file with its private key")
+      ->type_name("FILE");
+  app.add_option("--tls-client-ca", flags.tls.client_authority,
+                 "PEM file of the authority that signs clients' certificates; needs --tls-cert")
+      ->type_name("FILE");
+  app.add_option("--http", flags.http,
+                 "HOST:PORT of this machine for the dashboard and its API, as 127.0.0.1:8080 "
+                 "(none)")
+      ->type_name("HOST:PORT");
+  app.add_flag("--http-writes", flags.allows_http_writes,
+               "let every user of this machine create, change and cancel studies over HTTP; needs "
+               "--http");
+}
+
+void DeclareStore(CLI::App& app, Flags& flags) {
+  app.add_option("--db", flags.store,
+                 "SQLite file with the history (meshwright/history.db in $XDG_STATE_HOME or "
+                 "~/.local/state)")
+      ->type_name("FILE");
+  app.add_option(
+         "--keep-estimates-days", flags.keep_estimates_days,
+         "delete the progress and all ranked plans except the best of studies that ended this "
+         "many days ago; measurements are always kept (delete nothing)")
+      ->type_name("DAYS")
+      ->check(CLI::Range(1, 36500));
+}
+
+}  // namespace
+
+void DeclareFlags(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", VersionText("meshwrightd"))->configurable(false);
+  DeclareListeners(app, flags);
+  DeclareStore(app, flags);
+  app.add_option("--chips", flags.chips, "folder with the site's own chip files")
+      ->type_name("FOLDER");
+  app.add_option(
+         "--cost-models", flags.cost_models,
+         "folder with a JSON manifest for each vendor's cost model that questions may name")
+      ->type_name("FOLDER");
+  app.add_flag("--allow-jobs", flags.allows_jobs,
+               "allow studies to run the commands in their requests, as this program's user; needs "
+               "--callers or a Unix socket, and another user than root");
+  app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
+               "allow jobs also without them: for everybody who can connect, and as root");
+  app.add_option("--log-level", flags.log_level, "level of the log on stderr")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  app.add_flag("--check-config", flags.checks_config,
+               "read all that the flags and the file name, say what is wrong, and end")
+      ->configurable(false);
+  app.add_flag("--print-config", flags.prints_config,
+               "print a configuration file with every key and its default, and end")
+      ->configurable(false);
+}
+
+std::vector<std::string> FlagConflicts(const Flags& flags) {
+  std::vector<std::string> conflicts;
+  const ServerTls& tls = flags.tls;
+  if (!tls.certificate.empty() && tls.private_key.empty()) {
+    conflicts.emplace_back("tls-cert needs tls-key");
+  }
+  if (!tls.private_key.empty() && tls.certificate.empty()) {
+    conflicts.emplace_back("tls-key needs tls-cert");
+  }
+  if (!tls.client_authority.empty() && tls.certificate.empty()) {
+    conflicts.emplace_back("tls-client-ca needs tls-cert and tls-key");
+  }
+  if (flags.allows_http_writes && flags.http.empty()) {
+    conflicts.emplace_back("http-writes needs http");
+  }
+  return conflicts;
+}
+
+}  // namespace meshwright

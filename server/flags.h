@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/rpc/server.h"
+#include "server/rpc/tls.h"
+
+namespace CLI {
+class App;
+}
+
+namespace meshwright {
+
+// The flags of meshwrightd, each of which is also a key of its configuration file.
+struct Flags {
+  ServerOptions server = {};
+  std::string http = {};  // empty: none
+  bool allows_http_writes = false;
+  std::string store = {};                       // empty: DefaultStorePath()
+  std::optional<int> keep_estimates_days = {};  // absent: for ever
+  std::string chips = {};
+  std::string cost_models = {};  // empty: none
+  bool allows_jobs = false;
+  bool allows_insecure_jobs = false;
+  std::string callers = {};  // file; empty: everybody may do everything
+  ServerTls tls = {};        // names of files; no certificate: no TLS
+  std::string log_level = "info";
+  bool checks_config = false;
+  bool prints_config = false;
+};
+
+void DeclareFlags(CLI::App& app, Flags& flags);
+
+// Returns a sentence for each flag that does not go with the others.
+std::vector<std::string> FlagConflicts(const Flags& flags);
+
+}  // namespace meshwright
