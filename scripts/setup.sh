@@ -32,6 +32,7 @@ build_packages=(
   grpc-proto               # grpc/health/v1/health.proto, so that reflection can show it
   libspdlog-dev            # the server's log
   libcli11-dev             # command line flags
+  prometheus-cpp-dev       # the server's metrics
   libgtest-dev             # tests
   libgmock-dev             # matchers of the tests
   libbenchmark-dev         # bench/

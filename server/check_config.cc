@@ -28,6 +28,7 @@ std::vector<absl::Status> CheckConfig(const Flags& flags) {
   const bool is_guarded = !flags.tls.certificate.empty() && !flags.callers.empty();
   add(CheckListen(flags.server.listen, flags.server.allows_other_hosts || is_guarded));
   if (!flags.http.empty()) add(ReadListenAddress(flags.http).status());
+  if (!flags.metrics.empty()) add(ReadListenAddress(flags.metrics, "metrics").status());
   add(ReadCallers(flags.callers).status());
   add(ReadTls(flags.tls).status());
   add(CheckStore(flags.store));

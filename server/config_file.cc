@@ -24,7 +24,8 @@ constexpr std::size_t kColumns = 98;  // after "# "
 constexpr char kHead[] =
     "# The configuration of meshwrightd: meshwrightd --config FILE\n"
     "#\n"
-    "# Each key is a flag of the same name. Keys behind a # have their defaults, if they have one.\n"
+    "# Each key is a flag of the same name. Keys behind a # have their defaults, if they have "
+    "one.\n"
     "# The command line wins over the file. A key that is not known is an error; meshwrightd\n"
     "# --config FILE --check-config names all mistakes. docs/configuration.md has the rules.\n";
 
@@ -154,9 +155,11 @@ std::string Comment(const std::string& text) {
 
 std::string ExampleOf(const CLI::Option& option) {
   if (TakesNoValue(option)) return "false";
-  if (!option.get_default_str().empty()) return fmt::format("\"{}\"", option.get_default_str());
+  const std::string& stated = option.get_default_str();
   const std::string type = option.get_type_name();  // with its check: "DAYS:INT in [1 - 36500]"
-  return type.starts_with("DAYS") ? "30" : fmt::format("\"{}\"", type);
+  if (type.starts_with("DAYS")) return "30";
+  if (type.starts_with("MIB") || type.starts_with("SECONDS")) return stated;
+  return fmt::format("\"{}\"", stated.empty() ? type : stated);
 }
 
 }  // namespace

@@ -32,6 +32,11 @@ void DeclareListeners(CLI::App& app, Flags& flags) {
   app.add_flag("--http-writes", flags.allows_http_writes,
                "let every user of this machine create, change and cancel studies over HTTP; needs "
                "--http");
+  app.add_option(
+         "--metrics", flags.metrics,
+         "HOST:PORT of this machine for a listener with /metrics only, which --http has too "
+         "(none)")
+      ->type_name("HOST:PORT");
 }
 
 void DeclareStore(CLI::App& app, Flags& flags) {
@@ -45,6 +50,12 @@ void DeclareStore(CLI::App& app, Flags& flags) {
          "many days ago; measurements are always kept (delete nothing)")
       ->type_name("DAYS")
       ->check(CLI::Range(1, 36500));
+  app.add_option("--min-free-mib", flags.min_free_mib,
+                 "free MiB on the file system of the history below which health checks say "
+                 "NOT_SERVING")
+      ->type_name("MIB")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -55,15 +66,19 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   DeclareStore(app, flags);
   app.add_option("--chips", flags.chips, "folder with the site's own chip files")
       ->type_name("FOLDER");
-  app.add_option(
-         "--cost-models", flags.cost_models,
-         "folder with a JSON manifest for each vendor's cost model that questions may name")
+  app.add_option("--cost-models", flags.cost_models,
+                 "folder with a JSON manifest for each vendor's cost model that questions may name")
       ->type_name("FOLDER");
   app.add_flag("--allow-jobs", flags.allows_jobs,
                "allow studies to run the commands in their requests, as this program's user; needs "
                "--callers or a Unix socket, and another user than root");
   app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
                "allow jobs also without them: for everybody who can connect, and as root");
+  app.add_option("--drain-seconds", flags.drain_seconds,
+                 "time that calls get to end in after SIGTERM or SIGINT; the others are cancelled")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
   app.add_option("--log-level", flags.log_level, "level of the log on stderr")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))

@@ -18,8 +18,11 @@ struct Flags {
   ServerOptions server = {};
   std::string http = {};  // empty: none
   bool allows_http_writes = false;
+  std::string metrics = {};                     // empty: no listener of its own
   std::string store = {};                       // empty: DefaultStorePath()
   std::optional<int> keep_estimates_days = {};  // absent: for ever
+  int min_free_mib = 64;
+  int drain_seconds = 5;
   std::string chips = {};
   std::string cost_models = {};  // empty: none
   bool allows_jobs = false;

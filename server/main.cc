@@ -10,7 +10,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -38,16 +40,22 @@
 #include "server/http/dashboard.h"
 #include "server/http/http_message.h"
 #include "server/http/http_server.h"
+#include "server/http/metrics_page.h"
 #include "server/http/read_face.h"
 #include "server/http/starting.h"
 #include "server/launchers/launchers.h"
+#include "server/metrics/metrics.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_list.h"
 #include "server/plugins/model_registry.h"
 #include "server/process/exit_code.h"
+#include "server/process/file_facts.h"
 #include "server/process/file_limit.h"
+#include "server/process/systemd_notice.h"
+#include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/server.h"
+#include "server/store_health.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
@@ -124,16 +132,19 @@ void ForgetEstimates(const Engine& engine, int keep_days) {
   }
 }
 
-// Waits for the signal that ends the program. Once a day, deletes the estimates that are too old;
-// at SIGHUP, reads the callers again.
+// Waits for the signal that ends the program. Once a second, looks at the store; once a day,
+// deletes the estimates that are too old; at SIGHUP, reads the callers again.
 int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine,
-               KnownCallers* callers) {
-  constexpr timespec kDay = {.tv_sec = 86400, .tv_nsec = 0};
+               KnownCallers* callers, StoreHealth& health) {
+  constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
+  auto forgets_at = std::chrono::steady_clock::now();
   while (true) {
-    if (flags.keep_estimates_days.has_value()) {
+    health.Check();
+    if (flags.keep_estimates_days.has_value() && std::chrono::steady_clock::now() >= forgets_at) {
       ForgetEstimates(engine, *flags.keep_estimates_days);
+      forgets_at += std::chrono::hours(24);
     }
-    const int signal = sigtimedwait(&end_signals, nullptr, &kDay);
+    const int signal = sigtimedwait(&end_signals, nullptr, &kSecond);
     if (signal == SIGHUP) {
       Reload(flags.callers, callers);
     } else if (signal > 0) {
@@ -169,10 +180,8 @@ WriteFace WritesOf(const Knowledge& knowledge, Engine& engine) {
           }};
 }
 
-ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledge& knowledge,
-                Engine& engine) {
-  std::optional<WriteFace> writes;
-  if (allows_writes) writes = WritesOf(knowledge, engine);
+ReadFace FaceOf(const ServerOptions& options, const Metrics& metrics, const Knowledge& knowledge,
+                Engine& engine, std::optional<WriteFace> writes) {
   return {.knowledge = knowledge,
           .history = engine.queries(),
           .feed = {.subscribe =
@@ -192,8 +201,15 @@ ReadFace FaceOf(const ServerOptions& options, bool allows_writes, const Knowledg
           .open_model = options.open_model,
           .answers = &engine.answers(),
           .writes = std::move(writes),
-          .callers = options.callers.get()};
+          .reception = {.callers = options.callers.get(), .on_end = options.on_call_end},
+          .metrics = [&metrics] { return metrics.Text(); }};
 }
+
+// A listener for HTTP that opens before the server is ready.
+struct HttpDoor {
+  std::unique_ptr<StartingHandler> handler = std::make_unique<StartingHandler>();
+  std::unique_ptr<HttpServer> server = {};  // null: there is none
+};
 
 // The listeners that open before the server is ready.
 struct Doors {
@@ -202,31 +218,42 @@ struct Doors {
   std::unique_ptr<HttpServer> http = {};  // null: there is no dashboard
 };
 
+// Opens the door if there is to be one and it is not open yet.
+absl::Status OpenHttp(const std::string& listen, std::string_view flag, HttpDoor& door) {
+  if (listen.empty() || door.server != nullptr) return absl::OkStatus();
+  const auto answer = [&handler = *door.handler](const HttpRequest& request) {
+    return handler.Answer(request);
+  };
+  ASSIGN_OR_RETURN(door.server,
+                   HttpServer::Start({.listen = listen, .flag = std::string(flag)}, answer));
+  return absl::OkStatus();
+}
+
+void CloseHttp(HttpDoor& door) {
+  door.server.reset();
+  door.handler.reset();
+}
+
 // Opens what is not open yet.
-absl::Status OpenDoors(const ServerOptions& options, const std::string& http, Doors& doors) {
+absl::Status OpenDoors(const ServerOptions& options, const Flags& flags, Doors& doors) {
   if (doors.entrance == nullptr) {
     ASSIGN_OR_RETURN(doors.entrance, OpenEntrance(options));
     spdlog::info("event=listening address={}", doors.entrance->address());
   }
-  if (http.empty() || doors.http != nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      doors.http,
-      HttpServer::Start({.listen = http}, [&handler = *doors.handler](const HttpRequest& request) {
-        return handler.Answer(request);
-      }));
-  return absl::OkStatus();
+  RETURN_IF_ERROR(OpenHttp(flags.http, "http", doors.dashboard));
+  return OpenHttp(flags.metrics, "metrics", doors.metrics);
 }
 
 // Opens the store. Clients are answered meanwhile, because it may take a while: a predecessor may
 // still drain, and a large store may have to be checked or upgraded. If a predecessor has the
 // address too, it is free when the store is.
 absl::StatusOr<Recorder> OpenStore(const Flags& flags, const ServerOptions& options, Doors& doors) {
-  const absl::Status opened = OpenDoors(options, flags.http, doors);
+  const absl::Status opened = OpenDoors(options, flags, doors);
   if (!opened.ok() && !absl::IsUnavailable(opened)) return opened;
   ASSIGN_OR_RETURN(
       Recorder recorder,
       Recorder::Open({.path = flags.store, .lock_wait = kLockWait, .who = "meshwrightd"}));
-  RETURN_IF_ERROR(OpenDoors(options, flags.http, doors));
+  RETURN_IF_ERROR(OpenDoors(options, flags, doors));
   return recorder;
 }
 
@@ -237,6 +264,7 @@ int ConnectionLimit(int file_limit, int wanted) {
 
 ServerOptions OptionsOf(const Flags& flags, ModelRegistry* registry) {
   ServerOptions options = flags.server;
+  options.drain = std::chrono::seconds(flags.drain_seconds);
   options.connection_limit = ConnectionLimit(RaiseFileLimit(), options.connection_limit);
   options.host_connection_limit =
       std::min(options.host_connection_limit, options.connection_limit / 2);
@@ -252,7 +280,7 @@ ServerOptions OptionsOf(const Flags& flags, ModelRegistry* registry) {
   return options;
 }
 
-EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model) {
+EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model, Metrics& metrics) {
   const auto on_error = [](std::string_view study_id, const absl::Status& status) {
     spdlog::error("event=store_failed study={} reason={} what=\"{}\"", study_id, Reason(status),
                   std::string(status.message()));
@@ -263,7 +291,38 @@ EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model) {
     own.open_model = open_model;
     return RunStudyWithTrials(study, known, own);
   };
-  return {.on_error = on_error, .run = run, .allows_jobs = flags.allows_jobs};
+  return {.on_error = on_error,
+          .run = run,
+          .on_store_write =
+              [&metrics](std::chrono::duration<double> time) { metrics.NoteStoreWrite(time); },
+          .allows_jobs = flags.allows_jobs};
+}
+
+// Returns the bytes of the store's files.
+std::optional<std::int64_t> StoreBytes(const std::string& path) {
+  const auto database = FactsOf(path);
+  const auto log = FactsOf(path + "-wal");
+  if (!database.has_value()) return std::nullopt;
+  return database->bytes + (log.has_value() ? log->bytes : 0);
+}
+
+// Makes health checks and the log say how the store is.
+StoreHealth WatchStore(const Flags& flags, const Engine& engine, Server& server,
+                       std::atomic<bool>& serves) {
+  const auto on_change = [&server, &serves](const absl::Status& status) {
+    serves = status.ok();
+    server.SetServing(status.ok());
+    if (status.ok()) {
+      spdlog::info("event=store_well");
+    } else {
+      spdlog::error("event=store_bad reason={} what=\"{}\"", Reason(status),
+                    std::string(status.message()));
+    }
+  };
+  return StoreHealth({.check_file = [&engine] { return engine.CheckStore(); },
+                      .free_bytes = [path = flags.store] { return FreeBytes(path); },
+                      .least_free_bytes = std::int64_t{flags.min_free_mib} << 20},
+                     on_change);
 }
 
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
@@ -275,26 +334,49 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ServerOptions options = OptionsOf(flags, registry.get());
   ASSIGN_OR_RETURN(const std::shared_ptr<KnownCallers> callers, ReadCallers(flags.callers));
   options.callers = callers;
+  Metrics metrics(ServerInfo(knowledge, 0).version());
+  options.on_call_end = [&metrics](const EndedCall& call) { metrics.NoteCall(call); };
   ASSIGN_OR_RETURN(options.tls, ReadTls(flags.tls));
   Doors doors;
   ASSIGN_OR_RETURN(Recorder recorder, OpenStore(flags, options, doors));
   ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                    Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
-                                 HooksOf(flags, options.open_model)));
+                                 HooksOf(flags, options.open_model, metrics)));
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(options, knowledge, *engine, std::move(doors.entrance)));
-  const ReadFace face = FaceOf(options, flags.allows_http_writes, knowledge, *engine);
-  doors.handler->PassTo(DashboardHandler(face));
+  std::optional<WriteFace> writes;
+  if (flags.allows_http_writes) writes = WritesOf(knowledge, *engine);
+  const ReadFace face = FaceOf(options, metrics, knowledge, *engine, std::move(writes));
+  std::atomic<bool> serves = true;
+  StoreHealth health = WatchStore(flags, *engine, *server, serves);
+  metrics.ReadBy([&, path = flags.store] {
+    return MetricReadings{
+        .studies = engine->load(),
+        .calls = server->load(),
+        .answer_cache_bytes = static_cast<std::int64_t>(engine->answers().bytes()),
+        .store_bytes = StoreBytes(path),
+        .store_free_bytes = FreeBytes(path),
+        .serves = serves};
+  });
+  doors.dashboard.handler->PassTo(DashboardHandler(face));
+  doors.metrics.handler->PassTo(MetricsHandler(face.metrics, callers.get()));
 
   fmt::print("listening on {}\n", server->address());
-  if (doors.http != nullptr) fmt::print("dashboard at http://{}/\n", doors.http->address());
+  if (const HttpServer* http = doors.dashboard.server.get()) {
+    fmt::print("dashboard at http://{}/\n", http->address());
+  }
+  if (const HttpServer* http = doors.metrics.server.get()) {
+    fmt::print("metrics at http://{}{}\n", http->address(), kMetricsAddress);
+  }
   fflush(stdout);
   spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
                knowledge.chips.chips().size());
-  const int signal = WaitForEnd(end_signals, flags, *engine, callers.get());
+  NotifySystemd("READY=1");
+  const int signal = WaitForEnd(end_signals, flags, *engine, callers.get(), health);
   spdlog::info("event=stopping signal={}", signal);
-  doors.http.reset();
-  doors.handler.reset();
+  NotifySystemd("STOPPING=1");
+  CloseHttp(doors.dashboard);
+  CloseHttp(doors.metrics);
   server->Shutdown();
   spdlog::info("event=store longest_store_hold_ms={:.1f}",
                1000 * engine->longest_store_hold().count());

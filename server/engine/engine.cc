@@ -165,6 +165,17 @@ std::chrono::duration<double> Engine::longest_store_hold() const {
   return state_->store.longest_hold();
 }
 
+StudyLoad Engine::load() const {
+  const std::lock_guard lock(state_->mutex);
+  const auto count = [&studies = state_->studies](Lane lane) {
+    return StudyCounts{.waiting = studies.CountWaiting(lane),
+                       .running = studies.CountRunning(lane)};
+  };
+  return {.searches = count(Lane::kSearches), .jobs = count(Lane::kJobs)};
+}
+
+absl::Status Engine::CheckStore() const { return state_->store.CheckFile(); }
+
 int Engine::schema_version() const { return state_->store.schema_version(); }
 
 }  // namespace meshwright

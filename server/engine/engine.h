@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
@@ -49,8 +50,20 @@ struct EngineHooks {
   // Returns the time by which the progress of studies is thinned. Tests replace it; called from any
   // thread.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  // Is told how long each group of writes took, from any thread; null: nobody is.
+  std::function<void(std::chrono::duration<double>)> on_store_write = {};
   // True if studies may run the commands in their requests, as this process's user.
   bool allows_jobs = false;
+};
+
+// The studies of one kind that wait for a thread, and those that have one.
+struct StudyCounts {
+  int waiting = 0;
+  int running = 0;
+};
+struct StudyLoad {
+  StudyCounts searches = {};
+  StudyCounts jobs = {};
 };
 
 // Runs studies on threads of its own and keeps them in the store. Searches run one after the other;
@@ -111,6 +124,12 @@ class Engine {
 
   // Returns the answers that it remembers. They last as long as the engine.
   [[nodiscard]] AnswerMemory& answers() const;
+
+  [[nodiscard]] StudyLoad load() const;
+
+  // Returns UNAVAILABLE with reason STORE_LOST while the store's file is not where it was opened;
+  // then nothing is written.
+  [[nodiscard]] absl::Status CheckStore() const;
 
   // Returns the longest time for which one group of writes kept others waiting.
   [[nodiscard]] std::chrono::duration<double> longest_store_hold() const;

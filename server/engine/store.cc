@@ -14,8 +14,10 @@ constexpr std::size_t kMaxIdleReaders = 8;
 
 }  // namespace
 
-Store::Store(Recorder writer)
+Store::Store(Recorder writer, std::function<void(std::chrono::duration<double>)> on_write)
     : path_(writer.path()),
+      files_(path_),
+      on_write_(std::move(on_write)),
       writer_(std::move(writer)),
       group_commit_([this](std::span<const StoreCall> calls) { return RunTogether(calls); }) {}
 
@@ -31,6 +33,8 @@ absl::Status Store::Read(const StoreRead& read) {
 }
 
 absl::Status Store::Write(StoreCall call) { return group_commit_.Run(std::move(call)); }
+
+absl::Status Store::CheckFile() const { return files_.Check(); }
 
 StoreAccess Store::Access() {
   return {.read = [this](const StoreRead& read) { return Read(read); },
@@ -51,6 +55,7 @@ absl::StatusOr<Recorder> Store::TakeReader() {
       return reader;
     }
   }
+  RETURN_IF_ERROR(files_.Check());  // not another file that has the name now
   return Recorder::Open({.path = path_, .read_only = true});
 }
 
@@ -61,10 +66,14 @@ void Store::GiveBack(Recorder reader) {
 
 std::vector<absl::Status> Store::RunTogether(std::span<const StoreCall> calls) {
   const std::lock_guard lock(writer_mutex_);
+  if (const absl::Status file = files_.Check(); !file.ok()) return {calls.size(), file};
   const auto start = std::chrono::steady_clock::now();
   std::vector<absl::Status> results = writer_.RunTogether(calls);
-  longest_hold_ = std::max<std::chrono::duration<double>>(longest_hold_,
-                                                          std::chrono::steady_clock::now() - start);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  longest_hold_ = std::max(longest_hold_, took);
+  if (on_write_) on_write_(took);
+  // The file may have gone meanwhile, with what was written into it.
+  if (const absl::Status file = files_.Check(); !file.ok()) return {calls.size(), file};
   return results;
 }
 

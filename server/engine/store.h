@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"
+#include "server/engine/store_files.h"
 #include "server/engine/store_writer.h"
 
 namespace meshwright {
@@ -18,7 +20,8 @@ namespace meshwright {
 // waits for a writer. May be used from any thread.
 class Store {
  public:
-  explicit Store(Recorder writer);
+  // `on_write` is told how long each group of writes took; null: nobody is.
+  explicit Store(Recorder writer, std::function<void(std::chrono::duration<double>)> on_write = {});
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
@@ -29,6 +32,10 @@ class Store {
   // Runs the call. Calls that arrive together are made durable together (store_writer.h). Must not
   // be called from within another call.
   absl::Status Write(StoreCall call);
+
+  // Returns UNAVAILABLE with reason STORE_LOST if the path names another file than was opened, or
+  // none, or one that was emptied: whatever is written then is lost. Writes are refused with it.
+  [[nodiscard]] absl::Status CheckFile() const;
 
   // Returns both as functions, which are valid as long as the store is.
   [[nodiscard]] StoreAccess Access();
@@ -44,6 +51,8 @@ class Store {
   std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
 
   const std::string path_;  // empty: in memory
+  const StoreFiles files_;  // as they were opened
+  const std::function<void(std::chrono::duration<double>)> on_write_;
 
   std::mutex readers_mutex_;
   std::vector<Recorder> idle_readers_;  // currently unused

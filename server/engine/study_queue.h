@@ -59,6 +59,14 @@ class StudyQueue {
     return id;
   }
 
+  [[nodiscard]] int CountWaiting(Lane lane) const {
+    return static_cast<int>(waiting_.at(static_cast<std::size_t>(lane)).size());
+  }
+  [[nodiscard]] int CountRunning(Lane lane) const {
+    const auto is_of_lane = [lane](const auto& entry) { return entry.second.lane == lane; };
+    return static_cast<int>(std::ranges::count_if(running_, is_of_lane));
+  }
+
   // Returns null if the study does not run.
   RunningStudy* Running(std::string_view id) {
     const auto found = running_.find(id);

@@ -16,11 +16,13 @@
 #include "server/convert/convert.h"
 #include "server/convert/question_answers.h"
 #include "server/http/addresses.h"
+#include "server/http/http_call.h"
 #include "server/http/http_status.h"
 #include "server/http/json_body.h"
 #include "server/http/query_fields.h"
 #include "server/http/url.h"
 #include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/call_end.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -36,19 +38,20 @@ using ReadQuestion = absl::StatusOr<Work> (*)(const ReadFace&, const HttpRequest
                                               const NamedValues&);
 
 template <typename Request, auto answer>
-Work WorkOn(const ReadFace& face, Request request) {
-  return [&face, request = std::make_shared<const Request>(std::move(request))](
-             std::stop_token cancel) -> absl::StatusOr<std::string> {
-    std::string body;
-    const absl::Status status =
-        RunCall(Request::descriptor()->name(), *request, [&]() -> absl::Status {
-          ASSIGN_OR_RETURN(const auto response, answer(face, *request, std::move(cancel)));
-          body = PrintJson(response, {}) + "\n";
+Work WorkOn(const ReadFace& face, const HttpRequest& http, Request stated) {
+  using Response = typename decltype(answer(face, stated, std::stop_token()))::value_type;
+  auto request = std::make_shared<const Request>(std::move(stated));
+  auto response = std::make_shared<Response>();
+  // The call begins now, and waits for its turn.
+  const ArrivedCall arrived = Arrive(face.reception, http, *request, response.get());
+  return
+      [&face, arrived, request, response](std::stop_token cancel) -> absl::StatusOr<std::string> {
+        RETURN_IF_ERROR(RunCall(face.reception, arrived, [&]() -> absl::Status {
+          ASSIGN_OR_RETURN(*response, answer(face, *request, std::move(cancel)));
           return absl::OkStatus();
-        });
-    if (!status.ok()) return status;
-    return body;
-  };
+        }));
+        return PrintJson(*response, {}) + "\n";
+      };
 }
 
 template <typename Request, auto answer>
@@ -56,16 +59,15 @@ absl::StatusOr<Work> Post(const ReadFace& face, const HttpRequest& http,
                           const NamedValues& fields) {
   Request request;
   RETURN_IF_ERROR(ReadJsonBody(http, fields, request));
-  return WorkOn<Request, answer>(face, std::move(request));
+  return WorkOn<Request, answer>(face, http, std::move(request));
 }
 
 template <typename Request, auto answer>
-absl::StatusOr<Work> Get(const ReadFace& face, const HttpRequest& /*http*/,
-                         const NamedValues& fields) {
+absl::StatusOr<Work> Get(const ReadFace& face, const HttpRequest& http, const NamedValues& fields) {
   Request request;
   const std::vector<FieldViolation> violations = FillFromQuery(fields, request);
   if (!violations.empty()) return InvalidFields(violations);
-  return WorkOn<Request, answer>(face, std::move(request));
+  return WorkOn<Request, answer>(face, http, std::move(request));
 }
 
 absl::StatusOr<v1::RecommendResponse> Recommend(const ReadFace& face,
@@ -101,19 +103,20 @@ absl::StatusOr<v1::ComparePlansResponse> CompareStored(const ReadFace& face,
 }
 
 // The trace is in a format of its own, so that Perfetto opens it.
-absl::StatusOr<Work> ReadTrace(const ReadFace& face, const HttpRequest& /*http*/,
+absl::StatusOr<Work> ReadTrace(const ReadFace& face, const HttpRequest& http,
                                const NamedValues& fields) {
   auto request = std::make_shared<v1::GetPlanRequest>();
   const std::vector<FieldViolation> violations = FillFromQuery(fields, *request);
   if (!violations.empty()) return InvalidFields(violations);
-  return [&face, request](std::stop_token cancel) -> absl::StatusOr<std::string> {
+  ArrivedCall arrived = Arrive(face.reception, http, *request, nullptr);
+  arrived.method = "TraceStudyPlan";
+  return [&face, arrived, request](std::stop_token cancel) -> absl::StatusOr<std::string> {
     std::string body;
-    const absl::Status status = RunCall("TraceStudyPlan", *request, [&]() -> absl::Status {
+    RETURN_IF_ERROR(RunCall(face.reception, arrived, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(body,
                        TraceStudyPlan(face.history, *request, ContextOf(face, std::move(cancel))));
       return absl::OkStatus();
-    });
-    if (!status.ok()) return status;
+    }));
     return body;
   };
 }

@@ -6,6 +6,7 @@
 #include "search_space/base/status.h"
 #include "server/http/ask_api.h"
 #include "server/http/http_status.h"
+#include "server/http/metrics_page.h"
 #include "server/http/pages.h"
 #include "server/http/read_api.h"
 #include "server/http/request_checks.h"
@@ -24,7 +25,7 @@ HttpAnswer Answer(const ReadFace& face, AskApi& asks, const HttpRequest& request
   if (const absl::Status origin = CheckOrigin(request); !origin.ok()) {
     return {.response = ErrorResponse(origin)};
   }
-  if (const absl::Status admitted = AdmitReader(face, request); !admitted.ok()) {
+  if (const absl::Status admitted = AdmitReader(face.reception.callers, request); !admitted.ok()) {
     return {.response = ErrorResponse(admitted)};
   }
   const bool is_api = request.path.starts_with("/v1/");
@@ -36,6 +37,9 @@ HttpAnswer Answer(const ReadFace& face, AskApi& asks, const HttpRequest& request
     return {.response = ErrorResponse(ReadOnly(request))};
   }
   if (is_api) return AnswerRead(face, request);
+  if (face.metrics && request.path == kMetricsAddress) {
+    return {.response = MetricsResponse(face.metrics())};
+  }
   return {.response = AnswerPage(request)};
 }
 

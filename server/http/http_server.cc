@@ -406,7 +406,8 @@ struct HttpServer::State {
         acceptor(asio::make_strand(loop)) {}
 
   absl::Status Listen() {
-    ASSIGN_OR_RETURN(const ListenAddress listen, ReadListenAddress(shared.options.listen));
+    ASSIGN_OR_RETURN(const ListenAddress listen,
+                     ReadListenAddress(shared.options.listen, shared.options.flag));
     error_code error;
     const tcp::endpoint endpoint(asio::ip::make_address(listen.host, error), listen.port);
     acceptor.open(endpoint.protocol(), error);

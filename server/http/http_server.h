@@ -12,6 +12,7 @@ namespace meshwright {
 
 struct HttpOptions {
   std::string listen = "127.0.0.1:8080";  // HOST:PORT of this machine; port 0: any free one
+  std::string flag = "http";              // that stated the address, for errors
   int thread_count = 2;
   int connection_limit = 256;                                 // further ones are closed at once
   std::size_t header_limit = 16 << 10;                        // bytes of a request's header

@@ -22,6 +22,7 @@
 #include "server/convert/study_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/http/addresses.h"
+#include "server/http/http_call.h"
 #include "server/http/http_status.h"
 #include "server/http/openapi_files.h"
 #include "server/http/query_fields.h"
@@ -33,22 +34,22 @@ namespace meshwright {
 namespace {
 
 // Reads the request from the fields that the address names, and answers it.
-using Answerer = absl::StatusOr<std::string> (*)(const ReadFace&, const NamedValues&);
+using Answerer = absl::StatusOr<std::string> (*)(const ReadFace&, const HttpRequest&,
+                                                 const NamedValues&);
 
 template <typename Request, auto answer>
-absl::StatusOr<std::string> Read(const ReadFace& face, const NamedValues& fields) {
+absl::StatusOr<std::string> Read(const ReadFace& face, const HttpRequest& http,
+                                 const NamedValues& fields) {
   Request request;
   const std::vector<FieldViolation> violations = FillFromQuery(fields, request);
   if (!violations.empty()) return InvalidFields(violations);
-  std::string body;
-  const absl::Status status =
-      RunCall(Request::descriptor()->name(), request, [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(const auto response, answer(face, request));
-        body = PrintJson(response, {}) + "\n";
-        return absl::OkStatus();
-      });
-  if (!status.ok()) return status;
-  return body;
+  typename decltype(answer(face, request))::value_type response;
+  RETURN_IF_ERROR(RunCall(face.reception, Arrive(face.reception, http, request, &response),
+                          [&]() -> absl::Status {
+                            ASSIGN_OR_RETURN(response, answer(face, request));
+                            return absl::OkStatus();
+                          }));
+  return PrintJson(response, {}) + "\n";
 }
 
 absl::StatusOr<v1::GetServerInfoResponse> ServerInfoOf(const ReadFace& face,
@@ -199,7 +200,7 @@ HttpAnswer AnswerRead(const ReadFace& face, const HttpRequest& request) {
   }
   for (const Route& route : kRoutes) {
     if (auto fields = MatchAddress(route.address, *path)) {
-      return ToAnswer(route.answer(face, with_query(*std::move(fields))));
+      return ToAnswer(route.answer(face, request, with_query(*std::move(fields))));
     }
   }
   return {.response = ErrorResponse(UnknownAddress(request.path))};

@@ -5,18 +5,19 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
 #include "meshwright/v1/service.pb.h"
-#include "server/auth/callers.h"
 #include "server/convert/question_answers.h"
 #include "server/convert/study_wire.h"
 #include "server/engine/answer_memory.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/journal_events.h"
+#include "server/rpc/calls/call_end.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/study_request.h"
@@ -61,7 +62,8 @@ struct ReadFace {
   AnswerMemory* const answers = nullptr;       // null: equal questions are searched again
   const std::optional<WriteFace> writes = {};  // absent: studies cannot be changed over HTTP
   const std::chrono::milliseconds ask_limit = std::chrono::seconds(30);  // for one question
-  const KnownCallers* const callers = nullptr;  // null: everybody may do everything
+  const Reception reception = {};
+  const std::function<std::string()> metrics = {};  // text for Prometheus; null: there is none
 };
 
 // Returns what a question of the face is answered from.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,11 +29,6 @@ bool IsFrom(const std::string& origin, const std::string& host) {
   return !host.empty() && (origin == "http://" + host || origin == "https://" + host);
 }
 
-std::optional<KnownCaller> CallerOf(const CallerList& callers, const HttpRequest& request) {
-  const auto token = TokenOf(request.authorization);
-  return token.has_value() ? callers.OfToken(*token) : std::nullopt;
-}
-
 }  // namespace
 
 // A page of another site cannot send X-Forwarded-Host without asking first, and is never allowed
@@ -55,15 +49,21 @@ absl::Status CheckOrigin(const HttpRequest& request) {
                     "FOREIGN_ORIGIN");
 }
 
-absl::Status AdmitReader(const ReadFace& face, const HttpRequest& request) {
-  if (face.callers == nullptr) return absl::OkStatus();
-  return CheckRole(CallerOf(*face.callers->Current(), request), Role::kViewer, request.path);
+std::optional<KnownCaller> CallerOf(const KnownCallers* callers, const HttpRequest& request) {
+  if (callers == nullptr) return std::nullopt;
+  const auto token = TokenOf(request.authorization);
+  return token.has_value() ? callers->Current()->OfToken(*token) : std::nullopt;
+}
+
+absl::Status AdmitReader(const KnownCallers* callers, const HttpRequest& request) {
+  if (callers == nullptr) return absl::OkStatus();
+  return CheckRole(CallerOf(callers, request), Role::kViewer, request.path);
 }
 
 absl::Status AdmitChange(const KnownCallers* callers, const HttpRequest& http,
                          std::string_view method, const google::protobuf::Message& request) {
   if (callers == nullptr) return absl::OkStatus();
-  return CheckCall(CallerOf(*callers->Current(), http), method, request);
+  return CheckCall(CallerOf(callers, http), method, request);
 }
 
 absl::Status ReadOnly(const HttpRequest& request) {

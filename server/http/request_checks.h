@@ -1,11 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "server/auth/callers.h"
 #include "server/http/http_message.h"
-#include "server/http/read_face.h"
 
 namespace google::protobuf {
 class Message;
@@ -18,8 +18,11 @@ namespace meshwright {
 // that the page is another's. PERMISSION_DENIED with reason FOREIGN_HOST or FOREIGN_ORIGIN.
 absl::Status CheckOrigin(const HttpRequest& request);
 
-// Checks that the caller may read: UNAUTHENTICATED if the face knows its callers and not this one.
-absl::Status AdmitReader(const ReadFace& face, const HttpRequest& request);
+// Returns who makes a request; nullopt for somebody who is not known, or without a list.
+std::optional<KnownCaller> CallerOf(const KnownCallers* callers, const HttpRequest& request);
+
+// Checks that the caller may read: UNAUTHENTICATED if there is a list without this one.
+absl::Status AdmitReader(const KnownCallers* callers, const HttpRequest& request);
 
 // Checks that the caller may make a change: UNAUTHENTICATED, or PERMISSION_DENIED with reason
 // ROLE_TOO_LOW. `method` is the call's name in the API.

@@ -9,11 +9,13 @@
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/http/addresses.h"
+#include "server/http/http_call.h"
 #include "server/http/http_status.h"
 #include "server/http/json_body.h"
 #include "server/http/request_checks.h"
 #include "server/http/url.h"
 #include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/call_end.h"
 
 namespace meshwright {
 namespace {
@@ -46,29 +48,24 @@ absl::Status TakeIfMatch(const HttpRequest& /*http*/, Request& /*request*/) {
   return absl::OkStatus();
 }
 
-// Requests are named after their methods: CreateStudyRequest of CreateStudy.
-std::string MethodOf(std::string_view request) {
-  constexpr std::string_view kEnd = "Request";
-  return std::string(request.substr(0, request.size() - kEnd.size()));
-}
-
 template <typename Request, auto change>
 absl::StatusOr<std::string> Call(const ReadFace& face, const HttpRequest& http,
                                  const NamedValues& fields) {
   Request request;
   RETURN_IF_ERROR(ReadJsonBody(http, fields, request));
   RETURN_IF_ERROR(TakeIfMatch(http, request));
-  const std::string method = MethodOf(Request::descriptor()->name());
-  RETURN_IF_ERROR(AdmitChange(face.callers, http, method, request));
-  std::string body;
-  const absl::Status status =
-      RunCall(Request::descriptor()->name(), request, [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(const auto response, ((*face.writes).*change)(request));
-        body = PrintJson(response, {}) + "\n";
-        return absl::OkStatus();
-      });
-  if (!status.ok()) return status;
-  return body;
+  typename decltype(((*face.writes).*change)(request))::value_type response;
+  const ArrivedCall arrived = Arrive(face.reception, http, request, &response);
+  const absl::Status admitted = AdmitChange(face.reception.callers, http, arrived.method, request);
+  if (!admitted.ok()) {
+    EndCall(face.reception, arrived, admitted);
+    return admitted;
+  }
+  RETURN_IF_ERROR(RunCall(face.reception, arrived, [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(response, ((*face.writes).*change)(request));
+    return absl::OkStatus();
+  }));
+  return PrintJson(response, {}) + "\n";
 }
 
 struct WriteRoute {

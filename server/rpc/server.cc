@@ -41,7 +41,7 @@ struct Server::State {
                 options_in.open_model,
                 options_in.cost_models,
                 options_in.list_cost_models,
-                options_in.callers.get()},
+                {.callers = options_in.callers.get(), .on_end = options_in.on_call_end}},
         recommendation(MakeRecommendationService(context)),
         tuning(MakeTuningService(context, {.heartbeat = options_in.heartbeat,
                                            .limit = options_in.watch_limit,
@@ -83,7 +83,7 @@ absl::Status Server::State::Serve(std::unique_ptr<Entrance> opened) {
   builder.RegisterService(history.get());
   grpc_server = builder.BuildAndStart();
   if (grpc_server == nullptr) return absl::InternalError("gRPC does not start");
-  SetServing(*grpc_server, true);
+  meshwright::SetServing(*grpc_server, true);
   entrance = std::move(opened);
   entrance->PassTo(std::move(take));
   return absl::OkStatus();
@@ -117,6 +117,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 Server::~Server() { Shutdown(); }
 
 const std::string& Server::address() const { return state_->entrance->address(); }
+
+ServerLoad Server::load() const {
+  const WorkPool::Load calls = state_->pool.load();
+  const WorkPool::Load heavy = state_->heavy_pool.load();
+  return {.waiting_calls = calls.waiting,
+          .running_calls = calls.running,
+          .waiting_heavy_calls = heavy.waiting,
+          .running_heavy_calls = heavy.running,
+          .open_watches = state_->tuning->open_stream_count()};
+}
+
+void Server::SetServing(bool serves) { meshwright::SetServing(*state_->grpc_server, serves); }
 
 void Server::Shutdown() {
   if (state_->grpc_server == nullptr) return;

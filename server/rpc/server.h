@@ -11,6 +11,7 @@
 #include "meshwright/v1/catalog.pb.h"
 #include "server/auth/callers.h"
 #include "server/engine/engine.h"
+#include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/tls.h"
 #include "server/tuner/question/knowledge.h"
@@ -24,8 +25,9 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:50551";
   // Otherwise only loopback and Unix sockets, unless there are both TLS and a list of callers.
   bool allows_other_hosts = false;
-  std::optional<ServerTls> tls = {};                      // absent: connections are not encrypted
-  std::shared_ptr<const KnownCallers> callers = nullptr;  // null: everybody may do everything
+  std::optional<ServerTls> tls = {};                       // absent: connections are not encrypted
+  std::shared_ptr<const KnownCallers> callers = nullptr;   // null: everybody may do everything
+  std::function<void(const EndedCall&)> on_call_end = {};  // as Reception::on_end
   // Threads that answer Recommend and the like for one connection. Others have one more.
   int worker_count = 2;
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);  // pause, in streams
@@ -38,6 +40,15 @@ struct ServerOptions {
   int host_connection_limit = 2048;
   int watch_limit = 4096;
   int host_watch_limit = 2048;
+};
+
+// The calls that a server is occupied with.
+struct ServerLoad {
+  int waiting_calls = 0;  // that need a search or a write
+  int running_calls = 0;
+  int waiting_heavy_calls = 0;
+  int running_heavy_calls = 0;
+  int open_watches = 0;
 };
 
 // Opens the entrance of a server, which listens before there is an engine.
@@ -62,6 +73,11 @@ class Server {
 
   // Returns the address that clients connect to, with the port that was chosen.
   [[nodiscard]] const std::string& address() const;
+
+  [[nodiscard]] ServerLoad load() const;
+
+  // Sets what health checks say, of the whole and of each service. Not called after Shutdown.
+  void SetServing(bool serves);
 
   // Reports NOT_SERVING, closes streams, gives calls options.drain to end and cancels the rest.
   // Returns when no call is left. May be called again.

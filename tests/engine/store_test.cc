@@ -6,6 +6,7 @@
 
 #include <barrier>
 #include <filesystem>
+#include <fstream>
 #include <latch>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include "recorder/records.h"
 #include "recorder/store_access.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -29,8 +31,9 @@ class StoreTest : public testing::Test {
     std::filesystem::remove_all(folder_, ignored);
   }
   [[nodiscard]] Recorder OpenFile() const {
-    return Recorder::Open({.path = (folder_ / "history.db").string()}).value();
+    return Recorder::Open({.path = OpenPath()}).value();
   }
+  [[nodiscard]] std::string OpenPath() const { return (folder_ / "history.db").string(); }
 
  private:
   std::filesystem::path folder_;
@@ -95,6 +98,36 @@ TEST_F(StoreTest, WhatIsWrittenIsReadByTheNextCall) {
     ASSERT_TRUE(store.Write(Insert(fmt::format("s{}", i))).ok());
     ASSERT_EQ(Count(store), i + 1);
   }
+}
+
+// SQLite goes on to write into files without a name, so the store itself must notice.
+TEST_F(StoreTest, WhatWouldBeLostIsRefused) {
+  Store store(OpenFile());
+  ASSERT_TRUE(store.Write(Insert("before")).ok());
+  const std::string path = OpenPath();
+  for (const std::string& file : {path, path + "-wal"}) {
+    std::filesystem::rename(file, path + ".away");
+    for (const bool is_replaced : {false, true}) {
+      if (is_replaced) std::ofstream(file) << "another";
+      EXPECT_EQ(Reason(store.CheckFile()), "STORE_LOST") << file;
+      EXPECT_EQ(Reason(store.Write(Insert("lost"))), "STORE_LOST") << file;
+    }
+    std::filesystem::rename(path + ".away", file);
+    EXPECT_TRUE(store.CheckFile().ok()) << store.CheckFile();
+    EXPECT_TRUE(store.Write(Insert(file.ends_with("wal") ? "second" : "first")).ok());
+  }
+  EXPECT_EQ(Count(store), 3U);  // before, first, second
+}
+
+// A file that goes while it is written takes that with it.
+TEST_F(StoreTest, AWriteIntoAFileThatGoesIsNotAcknowledged) {
+  Store store(OpenFile());
+  const std::string path = OpenPath();
+  const absl::Status written = store.Write([&](Recorder& recorder) {
+    std::filesystem::rename(path, path + ".away");
+    return Insert("lost")(recorder);
+  });
+  EXPECT_EQ(Reason(written), "STORE_LOST");
 }
 
 TEST_F(StoreTest, AStoreInMemoryIsReadThroughItsWriter) {

@@ -119,11 +119,12 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/http",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
                 "server/engine proto/json server/convert server/auth server/rpc/calls"},
+    {.path = "server/metrics", .may_use = "server/engine server/auth server/rpc/calls server/rpc"},
     {.path = "server/version"},
     {.path = "server",
      .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins proto/json server/convert server/auth server/rpc "
-                "server/http server/version"},
+                "server/http server/metrics server/version"},
 
     // The programs.
     {.path = "cli/program",
@@ -211,6 +212,7 @@ constexpr LibraryRule kLibraries[] = {
      .sources_only = true},
     {.prefix = "CLI/", .folders = "server cli/"},
     {.prefix = "boost/", .folders = "server/process server/http", .sources_only = true},
+    {.prefix = "prometheus/", .folders = "server/metrics", .sources_only = true},
     {.prefix = "grpc", .folders = kWire},  // grpc/, grpcpp/, grpc++/
     {.prefix = "google/protobuf/", .folders = kWire},
     // Headers that are generated from proto/.

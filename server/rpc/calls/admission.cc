@@ -12,8 +12,8 @@ namespace {
 
 std::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
-std::optional<KnownCaller> CallerOf(const CallerList& callers,
-                                    const grpc::CallbackServerContext& call) {
+std::optional<KnownCaller> FindCaller(const CallerList& callers,
+                                      const grpc::CallbackServerContext& call) {
   if (call.peer().starts_with("unix:")) {
     return KnownCaller{.name = "the server's user", .role = Role::kAdmin};
   }
@@ -48,10 +48,15 @@ absl::Status CheckCall(const std::optional<KnownCaller>& caller, std::string_vie
   return CheckRole(caller, RoleFor(of_method, request), method);
 }
 
-absl::Status Admit(const KnownCallers* callers, const grpc::CallbackServerContext& call,
-                   std::string_view method, const google::protobuf::Message& request) {
+std::optional<KnownCaller> CallerOf(const KnownCallers* callers,
+                                    const grpc::CallbackServerContext& call) {
+  if (callers == nullptr) return std::nullopt;
+  return FindCaller(*callers->Current(), call);
+}
+
+absl::Status Admit(const KnownCallers* callers, const ArrivedCall& call) {
   if (callers == nullptr) return absl::OkStatus();
-  return CheckCall(CallerOf(*callers->Current(), call), method, request);
+  return CheckCall(call.caller, call.method, call.request);
 }
 
 }  // namespace meshwright

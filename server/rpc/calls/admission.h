@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "server/auth/callers.h"
+#include "server/rpc/calls/call_end.h"
 
 namespace google::protobuf {
 class Message;
@@ -14,14 +15,17 @@ class Message;
 
 namespace meshwright {
 
-// Checks that the caller may make this call, before anything is looked up. Callers show who they
-// are by a token or by the certificate of their connection; a Unix socket admits only the server's
-// own user, who may do everything. Without a list (null), everybody may. The status is
-// UNAUTHENTICATED or PERMISSION_DENIED.
-absl::Status Admit(const KnownCallers* callers, const grpc::CallbackServerContext& call,
-                   std::string_view method, const google::protobuf::Message& request);
+// Returns who makes a call. Callers show who they are by a token or by the certificate of their
+// connection; a Unix socket admits only the server's own user, who may do everything. Returns
+// nullopt for somebody else, or without a list (null).
+std::optional<KnownCaller> CallerOf(const KnownCallers* callers,
+                                    const grpc::CallbackServerContext& call);
 
-// The same for a caller who is known already.
+// Checks that the caller may make this call, before anything is looked up. Without a list (null),
+// everybody may. The status is UNAUTHENTICATED or PERMISSION_DENIED.
+absl::Status Admit(const KnownCallers* callers, const ArrivedCall& call);
+
+// The same if there is a list.
 absl::Status CheckCall(const std::optional<KnownCaller>& caller, std::string_view method,
                        const google::protobuf::Message& request);
 

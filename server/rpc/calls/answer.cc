@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <chrono>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proto/json/text_fields.h"
@@ -45,24 +45,31 @@ absl::Status CheckRequest(const google::protobuf::Message& request) {
   return mistakes.empty() ? absl::OkStatus() : InvalidFields(mistakes);
 }
 
-absl::Status RunCall(std::string_view method, const google::protobuf::Message& request,
+absl::Status RunCall(const Reception& reception, const ArrivedCall& call,
                      const std::function<absl::Status()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  absl::Status status = Guard(method, request, work);
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  if (status.ok()) {
-    spdlog::debug("event=call method={} code=OK ms={:.1f}", method, took.count());
-  } else {
-    spdlog::info("event=call method={} code={} reason={} ms={:.1f}", method,
-                 absl::StatusCodeToString(status.code()), Reason(status), took.count());
-  }
+  absl::Status status = Guard(call.method, call.request, work);
+  EndCall(reception, call, status);
   return status;
+}
+
+ArrivedCall Arrive(const IncomingCall& call) {
+  return {.method = call.method,
+          .protocol = "grpc",
+          .request = call.request,
+          .response = call.response,
+          .caller = CallerOf(call.reception.callers, call.context),
+          .peer = call.context.peer()};
 }
 
 grpc::ServerUnaryReactor* Answer(const IncomingCall& call,
                                  const std::function<absl::Status()>& work) {
-  absl::Status status = Admit(call.callers, call.context, call.method, call.request);
-  if (status.ok()) status = RunCall(call.method, call.request, work);
+  const ArrivedCall arrived = Arrive(call);
+  absl::Status status = Admit(call.reception.callers, arrived);
+  if (status.ok()) {
+    status = RunCall(call.reception, arrived, work);
+  } else {
+    EndCall(call.reception, arrived, status);
+  }
   grpc::ServerUnaryReactor* reactor = call.context.DefaultReactor();
   reactor->Finish(ToGrpc(status));
   return reactor;

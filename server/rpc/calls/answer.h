@@ -4,10 +4,9 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <functional>
-#include <string_view>
 
 #include "absl/status/status.h"
-#include "server/auth/callers.h"
+#include "server/rpc/calls/call_end.h"
 
 namespace google::protobuf {
 class Message;
@@ -20,18 +19,22 @@ namespace meshwright {
 // else every string with a control character or bytes that are not UTF-8.
 absl::Status CheckRequest(const google::protobuf::Message& request);
 
-// Checks the request of a call, runs its work and logs it. No exception reaches gRPC: it becomes
-// INTERNAL with an incident id that is also in the log.
-absl::Status RunCall(std::string_view method, const google::protobuf::Message& request,
+// Checks the request of a call, runs its work, and logs and tells its end (call_end.h). No
+// exception reaches gRPC: it becomes INTERNAL with an incident id that is also in the log.
+absl::Status RunCall(const Reception& reception, const ArrivedCall& call,
                      const std::function<absl::Status()>& work);
 
 // A call as its handler gets it. All of it outlives the call.
 struct IncomingCall {
-  const KnownCallers* callers = nullptr;  // null: everybody may call
+  const Reception& reception;
   grpc::CallbackServerContext& context;
   const char* method = "";
   const google::protobuf::Message& request;
+  const google::protobuf::Message* response = nullptr;  // as in ArrivedCall
 };
+
+// Returns the call with who makes it.
+ArrivedCall Arrive(const IncomingCall& call);
 
 // Admits a short call (admission.h) and answers it on the thread on which it arrived.
 grpc::ServerUnaryReactor* Answer(const IncomingCall& call,

@@ -68,6 +68,11 @@ bool WorkPool::TakeBack(const void* owner) {
   return false;
 }
 
+WorkPool::Load WorkPool::load() const {
+  const std::lock_guard lock(mutex_);
+  return {.waiting = static_cast<int>(waiting_count_), .running = busy_count_};
+}
+
 void WorkPool::Drain(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   is_draining_ = true;

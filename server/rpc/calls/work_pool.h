@@ -49,6 +49,12 @@ class WorkPool {
   // Removes work that nobody waits for any more. Returns false if it has begun.
   bool TakeBack(const void* owner);
 
+  struct Load {
+    int waiting = 0;
+    int running = 0;
+  };
+  [[nodiscard]] Load load() const;
+
   // Accepts no more work and waits up to a limit for the work that it has.
   void Drain(std::chrono::milliseconds limit);
 
@@ -65,7 +71,7 @@ class WorkPool {
   void End(const std::string& caller);
 
   const WorkPoolLimits limits_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::map<std::string, Caller> callers_;  // that have work waiting or running
   std::deque<std::string> turns_;          // callers that have work waiting, in their order

@@ -19,7 +19,7 @@ class CatalogService final : public v1::CatalogService::CallbackService {
   grpc::ServerUnaryReactor* ListChips(grpc::CallbackServerContext* context,
                                       const v1::ListChipsRequest* request,
                                       v1::ListChipsResponse* response) override {
-    return Answer({context_.callers, *context, "ListChips", *request}, [&] {
+    return Answer({context_.reception, *context, "ListChips", *request, response}, [&] {
       *response = meshwright::ListChips(context_.knowledge.chips);
       return absl::OkStatus();
     });
@@ -28,11 +28,12 @@ class CatalogService final : public v1::CatalogService::CallbackService {
   grpc::ServerUnaryReactor* GetChip(grpc::CallbackServerContext* context,
                                     const v1::GetChipRequest* request,
                                     v1::GetChipResponse* response) override {
-    return Answer({context_.callers, *context, "GetChip", *request}, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response,
-                       meshwright::GetChip(context_.knowledge.chips, request->chip_id()));
-      return absl::OkStatus();
-    });
+    return Answer(
+        {context_.reception, *context, "GetChip", *request, response}, [&]() -> absl::Status {
+          ASSIGN_OR_RETURN(*response,
+                           meshwright::GetChip(context_.knowledge.chips, request->chip_id()));
+          return absl::OkStatus();
+        });
   }
 
  private:
@@ -46,7 +47,7 @@ class ServerService final : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override {
-    return Answer({context_.callers, *context, "GetServerInfo", *request}, [&] {
+    return Answer({context_.reception, *context, "GetServerInfo", *request, response}, [&] {
       *response = ServerInfo(context_.knowledge, context_.engine.schema_version());
       response->mutable_cost_models()->Assign(context_.cost_models.begin(),
                                               context_.cost_models.end());
@@ -58,14 +59,14 @@ class ServerService final : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* context,
                                            const v1::ListCostModelsRequest* request,
                                            v1::ListCostModelsResponse* response) override {
-    return PooledReactor::Start(context_.pool,
-                                {context_.callers, "ListCostModels", *context, *request},
-                                [this, response](const std::stop_token& /*cancel*/) {
-                                  if (context_.list_cost_models) {
-                                    *response = context_.list_cost_models();
-                                  }
-                                  return absl::OkStatus();
-                                });
+    return PooledReactor::Start(
+        context_.pool, {context_.reception, *context, "ListCostModels", *request, response},
+        [this, response](const std::stop_token& /*cancel*/) {
+          if (context_.list_cost_models) {
+            *response = context_.list_cost_models();
+          }
+          return absl::OkStatus();
+        });
   }
 
  private:

@@ -23,7 +23,7 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
                                             const v1::CreateJobReportRequest* request,
                                             v1::CreateJobReportResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, {context_.callers, "CreateJobReport", *context, *request},
+        context_.pool, {context_.reception, *context, "CreateJobReport", *request, response},
         [this, request, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::CreateJobReport(*request, Reports()));
           return absl::OkStatus();
@@ -34,7 +34,7 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
       grpc::CallbackServerContext* context, const v1::BatchCreateJobReportsRequest* request,
       v1::BatchCreateJobReportsResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, {context_.callers, "BatchCreateJobReports", *context, *request},
+        context_.pool, {context_.reception, *context, "BatchCreateJobReports", *request, response},
         [this, request, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::BatchCreateJobReports(*request, Reports()));
           return absl::OkStatus();
@@ -44,11 +44,13 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
   grpc::ServerUnaryReactor* ListJobReports(grpc::CallbackServerContext* context,
                                            const v1::ListJobReportsRequest* request,
                                            v1::ListJobReportsResponse* response) override {
-    return Answer({context_.callers, *context, "ListJobReports", *request}, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response, meshwright::ListJobReports(context_.engine.queries(), *request,
-                                                             context_.knowledge));
-      return absl::OkStatus();
-    });
+    return Answer({context_.reception, *context, "ListJobReports", *request, response},
+                  [&]() -> absl::Status {
+                    ASSIGN_OR_RETURN(*response,
+                                     meshwright::ListJobReports(context_.engine.queries(), *request,
+                                                                context_.knowledge));
+                    return absl::OkStatus();
+                  });
   }
 
  private:

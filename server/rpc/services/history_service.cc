@@ -17,6 +17,7 @@
 #include "server/engine/wall_clock.h"
 #include "server/rpc/calls/admission.h"
 #include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/call_end.h"
 #include "server/rpc/calls/pooled_reactor.h"
 #include "server/rpc/services/services.h"
 
@@ -31,18 +32,19 @@ constexpr SpoolLimits kImportLimits = {.bytes = 64'000'000, .line_bytes = 1'000'
 // Writes the export to a spool on the pool's thread, then sends it as fast as the caller reads.
 class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryResponse> {
  public:
-  static ExportReactor* Start(const grpc::CallbackServerContext& call,
-                              const ServiceContext& context,
+  static ExportReactor* Start(grpc::CallbackServerContext& call, const ServiceContext& context,
                               const v1::ExportHistoryRequest& request) {
     auto* reactor = new ExportReactor();
-    const absl::Status admitted = Admit(context.callers, call, "ExportHistory", request);
+    const ArrivedCall arrived = Arrive({context.reception, call, "ExportHistory", request});
+    const absl::Status admitted = Admit(context.reception.callers, arrived);
     if (!admitted.ok()) {
+      EndCall(context.reception, arrived, admitted);
       reactor->Finish(ToGrpc(admitted));
       return reactor;
     }
-    const auto run = [reactor, context, &request] {
-      const absl::Status status =
-          RunCall("ExportHistory", request, [&] { return reactor->Fill(context.engine, request); });
+    const auto run = [reactor, context, arrived, &request] {
+      const absl::Status status = RunCall(context.reception, arrived,
+                                          [&] { return reactor->Fill(context.engine, request); });
       if (status.ok()) {
         reactor->SendNext();
       } else {
@@ -50,7 +52,10 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
       }
     };
     const absl::Status submitted = context.heavy_pool.Submit({.run = run, .caller = call.peer()});
-    if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
+    if (!submitted.ok()) {
+      EndCall(context.reception, arrived, submitted);
+      reactor->Finish(ToGrpc(submitted));
+    }
     return reactor;
   }
 
@@ -92,12 +97,16 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
  public:
   ImportReactor(grpc::CallbackServerContext& call, const ServiceContext& context,
                 v1::ImportHistoryResponse& response)
-      : call_(call), context_(context), response_(response), spool_(Spool::Open(kImportLimits)) {
-    const absl::Status admitted = Admit(context.callers, call, "ImportHistory", request_);
+      : call_(call),
+        context_(context),
+        response_(response),
+        arrived_(Arrive({context.reception, call, "ImportHistory", request_})),
+        spool_(Spool::Open(kImportLimits)) {
+    const absl::Status admitted = Admit(context.reception.callers, arrived_);
     if (admitted.ok()) {
       StartRead(&request_);
     } else {
-      Finish(ToGrpc(admitted));
+      Refuse(admitted);
     }
   }
 
@@ -107,7 +116,7 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
       return;
     }
     if (const absl::Status taken = Take(); !taken.ok()) {
-      Finish(ToGrpc(taken));
+      Refuse(taken);
       return;
     }
     StartRead(&request_);
@@ -127,14 +136,20 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
 
   void Submit() {
     if (call_.IsCancelled()) {
-      Finish(ToGrpc(absl::CancelledError("the caller has disconnected")));
+      Refuse(absl::CancelledError("the caller has disconnected"));
       return;
     }
     const auto run = [this] {
-      Finish(ToGrpc(RunCall("ImportHistory", request_, [this] { return Import(); })));
+      Finish(ToGrpc(RunCall(context_.reception, arrived_, [this] { return Import(); })));
     };
     const absl::Status submitted = context_.heavy_pool.Submit({.run = run, .caller = call_.peer()});
-    if (!submitted.ok()) Finish(ToGrpc(submitted));
+    if (!submitted.ok()) Refuse(submitted);
+  }
+
+  // Ends a call whose import was not run.
+  void Refuse(const absl::Status& status) {
+    EndCall(context_.reception, arrived_, status);
+    Finish(ToGrpc(status));
   }
 
   absl::Status Import() {
@@ -148,6 +163,7 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
   const ServiceContext& context_;
   v1::ImportHistoryResponse& response_;
   v1::ImportHistoryRequest request_;
+  const ArrivedCall arrived_;
   std::optional<ImportOptions> options_;
   absl::StatusOr<Spool> spool_;
 };
@@ -178,7 +194,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* RetractMeasurement(grpc::CallbackServerContext* context,
                                                const v1::RetractMeasurementRequest* request,
                                                v1::RetractMeasurementResponse* response) override {
-    return Answer({context_.callers, *context, "RetractMeasurement", *request},
+    return Answer({context_.reception, *context, "RetractMeasurement", *request, response},
                   [&]() -> absl::Status {
                     ASSIGN_OR_RETURN(*response, meshwright::RetractMeasurement(
                                                     context_.engine.store(), *request, NowMs()));
@@ -218,7 +234,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
                                         const v1::BackupStoreRequest* request,
                                         v1::BackupStoreResponse* response) override {
     return PooledReactor::Start(
-        context_.heavy_pool, {context_.callers, "BackupStore", *context, *request},
+        context_.heavy_pool, {context_.reception, *context, "BackupStore", *request, response},
         [this, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::BackupStore(context_.engine.queries(), NowMs()));
           return absl::OkStatus();
@@ -231,7 +247,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
                                             const google::protobuf::Message& request,
                                             const char* method, Response& response,
                                             const Ask& ask) {
-    return Answer({context_.callers, context, method, request}, [&]() -> absl::Status {
+    return Answer({context_.reception, context, method, request, &response}, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(response, ask(context_.engine.queries()));
       return absl::OkStatus();
     });

@@ -83,7 +83,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                       const v1::RecommendRequest* request,
                                       v1::RecommendResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, {context_.callers, "Recommend", *context, *request},
+        context_.pool, {context_.reception, *context, "Recommend", *request, response},
         [this, request, response, time = SearchTimeOf(*context, margin_, Longest::kLimited)](
             std::stop_token cancel) -> absl::Status {
           ASSIGN_OR_RETURN(*response, Answer(*request, time, std::move(cancel)));
@@ -95,7 +95,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                           const v1::EvaluatePlansRequest* request,
                                           v1::EvaluatePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.heavy_pool, {context_.callers, "EvaluatePlans", *context, *request},
+        context_.heavy_pool, {context_.reception, *context, "EvaluatePlans", *request, response},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
           ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel,
@@ -109,7 +109,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                         v1::ExplainPlanResponse* response) override {
     const auto search_end = SearchTimeOf(*context, margin_, Longest::kLimited).end;
     return PooledReactor::Start(
-        context_.pool, {context_.callers, "ExplainPlan", *context, *request},
+        context_.pool, {context_.reception, *context, "ExplainPlan", *request, response},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const Explanation explanation,
@@ -124,7 +124,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                   v1::SweepResponse* response) override {
     const auto search_end = SearchTimeOf(*context, margin_, Longest::kAsAsked).end;
     return PooledReactor::Start(
-        context_.heavy_pool, {context_.callers, "Sweep", *context, *request},
+        context_.heavy_pool, {context_.reception, *context, "Sweep", *request, response},
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(*response,
                            AnswerSweep(*request, QuestionContextOf(context_, cancel), search_end));
@@ -136,7 +136,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                          const v1::ComparePlansRequest* request,
                                          v1::ComparePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, {context_.callers, "ComparePlans", *context, *request},
+        context_.pool, {context_.reception, *context, "ComparePlans", *request, response},
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(*response,
                            meshwright::ComparePlans(*request, QuestionContextOf(context_, cancel)));

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "meshwright/v1/catalog.pb.h"
-#include "server/auth/callers.h"
 #include "server/convert/question_answers.h"
 #include "server/engine/engine.h"
+#include "server/rpc/calls/call_end.h"
 #include "server/rpc/calls/work_pool.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
@@ -38,7 +38,7 @@ struct ServiceContext {
   const OpenPlanModel open_model = {};              // null if there are no vendors' models
   const std::vector<std::string> cost_models = {};  // their names
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
-  const KnownCallers* callers = nullptr;  // null: everybody may do everything
+  const Reception reception = {};
 };
 
 // Returns what the services answer questions from. `context` must outlive it.
@@ -61,6 +61,7 @@ class ClosableService {
   virtual ~ClosableService() = default;
   virtual grpc::Service& service() = 0;
   virtual void Close() = 0;
+  [[nodiscard]] virtual int open_stream_count() const = 0;
 };
 
 std::unique_ptr<grpc::Service> MakeRecommendationService(const ServiceContext& context);

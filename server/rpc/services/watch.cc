@@ -42,8 +42,9 @@ absl::Status TooMany(std::string_view whose, int limit) {
 
 }  // namespace
 
-WatchReactor::WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers)
-    : context_(context), engine_(engine), watchers_(watchers) {
+WatchReactor::WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers,
+                           OnEnd on_end)
+    : context_(context), engine_(engine), watchers_(watchers), on_end_(std::move(on_end)) {
   admitted_ = watchers_.Add(this, context.peer());
 }
 
@@ -144,7 +145,7 @@ void WatchReactor::Heartbeat() {
 }
 
 void WatchReactor::Advance() {
-  grpc::Status status;
+  absl::Status status;
   bool finishes = false;
   {
     const std::lock_guard lock(mutex_);
@@ -157,13 +158,14 @@ void WatchReactor::Advance() {
     } else if (closing_.has_value()) {
       is_finished_ = true;
       finishes = true;
-      status = ToGrpc(*closing_);
+      status = *closing_;
     } else {
       return;
     }
   }
   if (finishes) {
-    Finish(status);  // last, because the reactor may be gone when this returns
+    on_end_(status);
+    Finish(ToGrpc(status));  // last, because the reactor may be gone when this returns
   } else {
     StartWrite(&current_);
   }
@@ -240,6 +242,11 @@ void Watchers::Close() {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
   for (const auto& [watch, peer] : watches_) watch->Close(StoppingError());
+}
+
+int Watchers::count() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(watches_.size());
 }
 
 void Watchers::Run(const std::stop_token& stop) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -29,7 +30,11 @@ class Watchers;
 // closed with ABORTED, reason RESYNC, and comes back with the last revision that it has seen.
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyResponse> {
  public:
-  WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers);
+  // `on_end` is told how the call ends.
+  using OnEnd = std::function<void(const absl::Status&)>;
+
+  WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers,
+               OnEnd on_end);
 
   // Called by gRPC's method before it returns the reactor.
   void Follow(const std::string& study_id, std::int64_t after_revision);
@@ -51,6 +56,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
   grpc::CallbackServerContext& context_;
   Engine& engine_;
   Watchers& watchers_;
+  const OnEnd on_end_;
   absl::Status admitted_;
   std::optional<std::int64_t> subscription_ = {};
 
@@ -79,7 +85,8 @@ class Watchers {
   // Returns RESOURCE_EXHAUSTED with reason TOO_MANY_WATCHES if too many are open already.
   absl::Status Add(WatchReactor* watch, const std::string& peer);
   void Remove(WatchReactor* watch);
-  void Close();  // also closes watches that are opened later
+  void Close();                     // also closes watches that are opened later
+  [[nodiscard]] int count() const;  // that are open
 
  private:
   void Run(const std::stop_token& stop);
@@ -87,7 +94,7 @@ class Watchers {
   void ChangeCount(const std::string& caller, int change);
 
   const WatchOptions options_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   // Each watch with its peer. They are not owned: each deletes itself when it is done.
   std::map<WatchReactor*, std::string> watches_;
