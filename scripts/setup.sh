@@ -51,7 +51,7 @@ test_packages=(
   chromium                 # the tests of the dashboard's pages
   slurm-wlm                # a real Slurm on this machine (scripts/slurm_up.sh)
   munge                    # its authentication
-  python3-grpcio           # the Python template of a vendor's cost model
+  python3-grpcio           # the Python template of a vendor's cost model; questions to the health service
   python3-torch            # the reference training step (workloads/)
   libopenblas0-pthread     # its linear algebra: without, seven times slower, and timings mean nothing
   python3-numpy            # PyTorch warns without

@@ -6,6 +6,7 @@
 #include "server/http/listen_address.h"
 #include "server/plugins/manifest.h"
 #include "server/rpc/listen_socket.h"
+#include "server/rpc/tls.h"
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
@@ -30,7 +31,7 @@ std::vector<absl::Status> CheckConfig(const Flags& flags) {
   if (!flags.http.empty()) add(ReadListenAddress(flags.http).status());
   if (!flags.metrics.empty()) add(ReadListenAddress(flags.metrics, "metrics").status());
   add(ReadCallers(flags.callers).status());
-  add(ReadTls(flags.tls).status());
+  if (!flags.tls.certificate.empty()) add(CheckTls(flags.tls));
   add(CheckStore(flags.store));
   add(LoadKnowledge(flags.chips).status());
   if (!flags.cost_models.empty()) add(LoadManifests(flags.cost_models).status());

@@ -55,6 +55,7 @@
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/server.h"
+#include "server/rpc/tls.h"
 #include "server/store_health.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
@@ -136,6 +137,8 @@ void ForgetEstimates(const Engine& engine, int keep_days) {
 // deletes the estimates that are too old; at SIGHUP, reads the callers again.
 int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine,
                KnownCallers* callers, StoreHealth& health) {
+  std::optional<ServerTls> tls;
+  if (!flags.tls.certificate.empty()) tls = flags.tls;
   constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
   auto forgets_at = std::chrono::steady_clock::now();
   while (true) {
@@ -146,7 +149,7 @@ int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& en
     }
     const int signal = sigtimedwait(&end_signals, nullptr, &kSecond);
     if (signal == SIGHUP) {
-      Reload(flags.callers, callers);
+      Reload(flags.callers, tls, callers);
     } else if (signal > 0) {
       return signal;
     }
@@ -336,7 +339,10 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   options.callers = callers;
   Metrics metrics(ServerInfo(knowledge, 0).version());
   options.on_call_end = [&metrics](const EndedCall& call) { metrics.NoteCall(call); };
-  ASSIGN_OR_RETURN(options.tls, ReadTls(flags.tls));
+  if (!flags.tls.certificate.empty()) {
+    RETURN_IF_ERROR(CheckTls(flags.tls));
+    options.tls = flags.tls;
+  }
   Doors doors;
   ASSIGN_OR_RETURN(Recorder recorder, OpenStore(flags, options, doors));
   ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,

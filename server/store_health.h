@@ -9,9 +9,9 @@
 
 namespace meshwright {
 
-// What a server looks at to see whether its store can still take what it is told.
+// The facts that show whether a store can still take what it is told.
 struct StoreProbe {
-  std::function<absl::Status()> check_file = {};                  // Engine::CheckStore
+  std::function<absl::Status()> check_file = {};                 // Engine::CheckStore
   std::function<std::optional<std::int64_t>()> free_bytes = {};  // nullopt: not known
   std::int64_t least_free_bytes = 0;
 };

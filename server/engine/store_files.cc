@@ -31,8 +31,7 @@ absl::Status CheckOne(const std::string& path, const FileFacts& opened, bool may
 }  // namespace
 
 StoreFiles::StoreFiles(std::string path)
-    : path_(std::move(path)),
-      database_(path_.empty() ? std::nullopt : FactsOf(path_)) {}
+    : path_(std::move(path)), database_(path_.empty() ? std::nullopt : FactsOf(path_)) {}
 
 absl::Status StoreFiles::Check() const {
   if (!database_.has_value()) return absl::OkStatus();

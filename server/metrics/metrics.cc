@@ -103,9 +103,9 @@ class ReadingGauges {
 void SetReadings(const MetricReadings& now, ReadingGauges& gauges) {
   const auto& [searches, jobs] = now.studies;
   gauges.Set("meshwright_serving", "1 if health checks say SERVING, else 0.", now.serves ? 1 : 0);
-  gauges.Set("meshwright_studies", "Studies that wait for a thread, and those that have one.",
-             "kind",
-             {{"search", searches.waiting, searches.running}, {"jobs", jobs.waiting, jobs.running}});
+  gauges.Set(
+      "meshwright_studies", "Studies that wait for a thread, and those that have one.", "kind",
+      {{"search", searches.waiting, searches.running}, {"jobs", jobs.waiting, jobs.running}});
   gauges.Set("meshwright_pool_calls", "Calls that wait for a worker, and those that have one.",
              "pool",
              {{"answers", now.calls.waiting_calls, now.calls.running_calls},
@@ -133,15 +133,13 @@ struct Metrics::State {
   Family<Histogram>& call_time =
       Add<Histogram>(registry, "meshwright_call_duration_seconds",
                      "Time of calls from their arrival to their end, with the time in a queue.");
-  Family<Counter>& answers = Add<Counter>(registry, "meshwright_answers_total",
-                                          "Answers to Recommend, by their source.");
-  Family<Histogram>& answer_time =
-      Add<Histogram>(registry, "meshwright_answer_duration_seconds",
-                     "Time of answers to Recommend, by their source.");
-  Histogram& store_writes =
-      Add<Histogram>(registry, "meshwright_store_write_duration_seconds",
-                     "Time of groups of writes until they are durable.")
-          .Add({}, WriteBuckets());
+  Family<Counter>& answers =
+      Add<Counter>(registry, "meshwright_answers_total", "Answers to Recommend, by their source.");
+  Family<Histogram>& answer_time = Add<Histogram>(registry, "meshwright_answer_duration_seconds",
+                                                  "Time of answers to Recommend, by their source.");
+  Histogram& store_writes = Add<Histogram>(registry, "meshwright_store_write_duration_seconds",
+                                           "Time of groups of writes until they are durable.")
+                                .Add({}, WriteBuckets());
   mutable std::mutex mutex;
   std::function<MetricReadings()> read = {};  // guarded by the mutex
 };

@@ -1,6 +1,5 @@
 #include "server/rpc/connection_settings.h"
 
-#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
@@ -10,8 +9,6 @@
 #include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
-#include "search_space/base/status.h"
-#include "server/process/owner.h"
 #include "server/rpc/calls/limits.h"
 
 namespace meshwright {
@@ -39,17 +36,6 @@ void RefuseCompression(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
-// A client without a certificate can still show a token.
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const std::optional<ServerTls>& tls) {
-  if (!tls.has_value()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(tls->client_authority.empty()
-                                                ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = tls->client_authority;
-  options.pem_key_cert_pairs.push_back({tls->private_key, tls->certificate});
-  return grpc::SslServerCredentials(options);
-}
-
 int Milliseconds(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
 
 }  // namespace
@@ -73,21 +59,6 @@ Listener::Take TakeFor(grpc::ServerBuilder& builder, const std::optional<ServerT
     parameters.fd = connection;
     to->HandleNewConnection(&parameters);
   };
-}
-
-absl::Status CheckTls(const ServerTls& tls) {
-  // Only a server with an address says that it cannot use its certificate.
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort(fmt::format("unix-abstract:meshwright-check-{}", OwnOwner()),
-                           CredentialsOf(tls));
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) {
-    return InvalidFields({{.field = "tls-cert",
-                           .description = "cannot be used: the file must have certificates in PEM, "
-                                          "tls-key their key, and tls-client-ca an authority"}});
-  }
-  server->Shutdown();
-  return absl::OkStatus();
 }
 
 void SetServing(grpc::Server& server, bool serves) {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <optional>
 
-#include "absl/status/status.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/tls.h"
 
@@ -25,9 +24,6 @@ void LimitConnections(grpc::ServerBuilder& builder);
 // Returns what passes connections to the server that the builder is about to make.
 // Its connections are encrypted if there is a certificate.
 Listener::Take TakeFor(grpc::ServerBuilder& builder, const std::optional<ServerTls>& tls);
-
-// Returns INVALID_ARGUMENT if gRPC cannot serve with the certificate and its key.
-absl::Status CheckTls(const ServerTls& tls);
 
 // Sets what health checks say of the whole server and of each service.
 void SetServing(grpc::Server& server, bool serves);

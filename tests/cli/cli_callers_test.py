@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,10 @@ import unittest
 import urllib.error
 import urllib.request
 
-from programs import MESHWRIGHTD, Folder
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "events"))
+from wait_for import wait_until  # noqa: E402
+
+from programs import MESHWRIGHT, MESHWRIGHTD, Folder  # noqa: E402
 
 
 def line(name, role):
@@ -48,10 +53,16 @@ class CallersTest(Folder):
         """Gives the server another file, and waits until it has read it."""
         self.write("callers", text)
         self.server.send_signal(signal.SIGHUP)
+        self.wait_for_line(event)
+
+    def wait_for_line(self, event):
         for logged in self.server.stderr:
             if event in logged:
-                return
-        self.fail("the server ended")
+                return logged
+        return self.fail("the server ended")
+
+    def cli_code(self, *args):
+        return subprocess.run([MESHWRIGHT, *args], capture_output=True, timeout=60, check=False).returncode
 
     def certificate(self, name, authority=None):
         """Makes a key and a certificate, which signs itself unless an authority does."""
@@ -136,6 +147,32 @@ class CallersTest(Folder):
         self.certificate("stranger")
         self.run_cli("study", "list", *server, "--tls-ca", str(self.folder / "stranger.pem"),
                      *self.token("reader"), expect=8)
+
+    def test_a_certificate_is_renewed_while_the_server_runs(self):
+        files = {}
+        for name in ("first", "second"):
+            authority = str(self.folder / f"authority-of-{name}")
+            self.certificate(f"authority-of-{name}")
+            files[name] = *self.certificate(name, authority), f"{authority}.pem"
+
+        def install(name):
+            for file, target in zip(files[name], ("server.key", "server.pem")):
+                shutil.copy(file, self.folder / target)
+        install("first")
+        address = self.start("--listen", "127.0.0.1:0", "--tls-cert", str(self.folder / "server.pem"),
+                             "--tls-key", str(self.folder / "server.key"))[0]
+        call = ["study", "list", "--server", address, *self.token("reader"), "--tls-ca"]
+        self.run_cli(*call, files["first"][2])
+        self.run_cli(*call, files["second"][2], expect=8)
+        install("second")
+        self.server.send_signal(signal.SIGHUP)
+        self.wait_for_line("event=certificates_checked")
+        self.assertTrue(wait_until(lambda: self.cli_code(*call, files["second"][2]) == 0))
+        self.run_cli(*call, files["first"][2], expect=8)
+        # Files that cannot be used are named.
+        self.write("server.pem", "nothing")
+        self.server.send_signal(signal.SIGHUP)
+        self.assertIn("tls-cert", self.wait_for_line("event=reload_failed"))
 
     def refused(self, *flags):
         done = subprocess.run([MESHWRIGHTD, "--db", str(self.folder / "x.db"), *flags],

@@ -30,9 +30,7 @@ class StoreTest : public testing::Test {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
-  [[nodiscard]] Recorder OpenFile() const {
-    return Recorder::Open({.path = OpenPath()}).value();
-  }
+  [[nodiscard]] Recorder OpenFile() const { return Recorder::Open({.path = OpenPath()}).value(); }
   [[nodiscard]] std::string OpenPath() const { return (folder_ / "history.db").string(); }
 
  private:

@@ -17,7 +17,7 @@ namespace meshwright {
 
 // A call that has arrived.
 struct ArrivedCall {
-  std::string_view method = {};  // "Recommend"
+  std::string_view method = {};    // "Recommend"
   std::string_view protocol = {};  // grpc or http
   const google::protobuf::Message& request;
   // The message that the work fills; null: there is none, or a stream of them.
