@@ -25,7 +25,6 @@ namespace meshwright {
 namespace {
 
 using prometheus::Counter;
-using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 using prometheus::Registry;
@@ -59,7 +58,7 @@ std::string RoleLabel(const std::optional<Role>& role) {
 }
 
 template <typename Metric>
-Family<Metric>& Add(Registry& registry, const char* name, const char* help) {
+prometheus::Family<Metric>& Add(Registry& registry, const char* name, const char* help) {
   if constexpr (std::is_same_v<Metric, Counter>) {
     return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
   } else if constexpr (std::is_same_v<Metric, Gauge>) {
@@ -89,7 +88,7 @@ class ReadingGauges {
   };
   // Sets the two states of each row.
   void Set(const char* name, const char* help, const char* label, std::initializer_list<Row> rows) {
-    Family<Gauge>& family = Add<Gauge>(registry_, name, help);
+    prometheus::Family<Gauge>& family = Add<Gauge>(registry_, name, help);
     for (const Row& row : rows) {
       family.Add({{label, row.label}, {"state", "waiting"}}).Set(row.waiting);
       family.Add({{label, row.label}, {"state", "running"}}).Set(row.running);
@@ -127,16 +126,18 @@ void SetReadings(const MetricReadings& now, ReadingGauges& gauges) {
 
 struct Metrics::State {
   Registry registry;
-  Family<Counter>& calls = Add<Counter>(registry, "meshwright_calls_total",
-                                        "Calls that have ended, by method, protocol, code and "
-                                        "role of the caller.");
-  Family<Histogram>& call_time =
+  prometheus::Family<Counter>& calls =
+      Add<Counter>(registry, "meshwright_calls_total",
+                   "Calls that have ended, by method, protocol, code and "
+                   "role of the caller.");
+  prometheus::Family<Histogram>& call_time =
       Add<Histogram>(registry, "meshwright_call_duration_seconds",
                      "Time of calls from their arrival to their end, with the time in a queue.");
-  Family<Counter>& answers =
+  prometheus::Family<Counter>& answers =
       Add<Counter>(registry, "meshwright_answers_total", "Answers to Recommend, by their source.");
-  Family<Histogram>& answer_time = Add<Histogram>(registry, "meshwright_answer_duration_seconds",
-                                                  "Time of answers to Recommend, by their source.");
+  prometheus::Family<Histogram>& answer_time =
+      Add<Histogram>(registry, "meshwright_answer_duration_seconds",
+                     "Time of answers to Recommend, by their source.");
   Histogram& store_writes = Add<Histogram>(registry, "meshwright_store_write_duration_seconds",
                                            "Time of groups of writes until they are durable.")
                                 .Add({}, WriteBuckets());

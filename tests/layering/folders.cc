@@ -112,7 +112,7 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
     {.path = "server/rpc/services",
      .may_use = "search_space/ recorder server/tuner/ server/engine server/convert "
-                "server/auth server/rpc/calls"},
+                "server/rpc/calls"},
     {.path = "server/rpc",
      .may_use = "search_space/base server/tuner/question server/process server/engine "
                 "server/auth server/rpc/calls server/rpc/services"},
@@ -123,8 +123,8 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/version"},
     {.path = "server",
      .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
-                "server/launchers server/plugins proto/json server/convert server/auth server/rpc "
-                "server/http server/metrics server/version"},
+                "server/launchers server/plugins proto/json server/convert server/auth "
+                "server/rpc/calls server/rpc server/http server/metrics server/version"},
 
     // The programs.
     {.path = "cli/program",
