@@ -64,21 +64,6 @@ class CallersTest(Folder):
     def cli_code(self, *args):
         return subprocess.run([MESHWRIGHT, *args], capture_output=True, timeout=60, check=False).returncode
 
-    def certificate(self, name, authority=None):
-        """Makes a key and a certificate, which signs itself unless an authority does."""
-        key, file = str(self.folder / f"{name}.key"), str(self.folder / f"{name}.pem")
-        signer = ["-CA", f"{authority}.pem", "-CAkey", f"{authority}.key"] if authority else []
-        request = str(self.folder / f"{name}.csr")
-        names = self.write(f"{name}.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-        for command in (
-                ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-subj", f"/CN={name}",
-                 *(["-out", request] if authority else ["-x509", "-out", file, "-days", "2"])],
-                ["x509", "-req", "-in", request, *signer, "-CAcreateserial", "-out", file, "-days",
-                 "2", *([] if name == "robot" else ["-extfile", names])] if authority else None):
-            if command:
-                subprocess.run(["openssl", *command], check=True, capture_output=True)
-        return key, file
-
     def test_roles_over_grpc(self):
         server = ["--server", self.start("--listen", "127.0.0.1:0")[0]]
         errors = self.run_cli("study", "list", *server, expect=8).stderr
@@ -134,7 +119,7 @@ class CallersTest(Folder):
         authority = str(self.folder / "authority")
         self.certificate("authority")
         key, certificate = self.certificate("server", authority)
-        robot_key, robot = self.certificate("robot", authority)
+        robot_key, robot = self.certificate("robot", authority, has_address=False)
         # With TLS and known callers, other hosts may be served.
         address = self.start("--listen", "0.0.0.0:0", "--tls-cert", certificate, "--tls-key", key,
                              "--tls-client-ca", f"{authority}.pem")[0]

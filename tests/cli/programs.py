@@ -81,6 +81,22 @@ class Folder(unittest.TestCase):
                 "--workload", self.write("workload.json", workload or TINY_WORKLOAD),
                 "--cluster", self.write("cluster.json", cluster or TINY_CLUSTER)]
 
+    def certificate(self, name, authority=None, has_address=True):
+        """Makes a key and a certificate, which signs itself unless an authority does. It names this
+        machine's address unless it is for a client."""
+        key, file = str(self.folder / f"{name}.key"), str(self.folder / f"{name}.pem")
+        signer = ["-CA", f"{authority}.pem", "-CAkey", f"{authority}.key"] if authority else []
+        request = str(self.folder / f"{name}.csr")
+        names = self.write(f"{name}.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        for command in (
+                ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-subj", f"/CN={name}",
+                 *(["-out", request] if authority else ["-x509", "-out", file, "-days", "2"])],
+                ["x509", "-req", "-in", request, *signer, "-CAcreateserial", "-out", file, "-days",
+                 "2", *(["-extfile", names] if has_address else [])] if authority else None):
+            if command:
+                subprocess.run(["openssl", *command], check=True, capture_output=True)
+        return key, file
+
     def start_server(self):
         """Starts a server and returns its address."""
         server = subprocess.Popen(
