@@ -1,5 +1,5 @@
-# Defines the Debian package and the archive that scripts/package.sh makes with CPack. One package
-# holds everything that cmake/install.cmake installs.
+# Defines the Debian packages that scripts/package.sh makes with CPack. One holds everything that
+# cmake/install.cmake installs by default, the other one the Python client.
 set(MESHWRIGHT_PACKAGE_CONTACT "Meshwright contributors <contributors@meshwright.invalid>"
     CACHE STRING "The maintainer that the Debian package names")
 
@@ -28,3 +28,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
     ${PROJECT_SOURCE_DIR}/packaging/debian/postinst ${PROJECT_SOURCE_DIR}/packaging/debian/prerm
     ${PROJECT_SOURCE_DIR}/packaging/debian/postrm ${PROJECT_SOURCE_DIR}/packaging/debian/conffiles)
 include(CPack)
+
+# CPack reads this instead of CPackConfig.cmake for the package of the Python client, which is the
+# same on every machine and needs only Debian's gRPC and protobuf for Python.
+configure_file(${PROJECT_SOURCE_DIR}/cmake/python_package.cmake.in
+               ${PROJECT_BINARY_DIR}/CPackPythonConfig.cmake @ONLY)

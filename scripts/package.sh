@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Makes build/packages/meshwright_VERSION_ARCHITECTURE.deb from build/release, and
-# build/packages/meshwright-VERSION.tar.gz, the source of the last commit.
+# Makes in build/packages, from build/release:
+# - meshwright_VERSION_ARCHITECTURE.deb, the programs;
+# - python3-meshwright_VERSION_all.deb and meshwright-VERSION-py3-none-any.whl, the Python client;
+# - meshwright-VERSION.tar.gz, the source of the last commit.
 #
-#   scripts/package.sh         both
-#   scripts/package.sh --try   also installs the .deb in an empty Debian and runs it there, which takes
-#                              minutes (scripts/package_try.sh)
+#   scripts/package.sh         all of them
+#   scripts/package.sh --try   also installs the .debs in an empty Debian and runs them there, which
+#                              takes minutes (scripts/package_try.sh)
 #
 # Two packages of one build have the same bytes. The programs name the commit (--version).
 set -euo pipefail
@@ -41,13 +43,13 @@ fi
 
 # A build by hand does not name a commit: each would be another program, and have all tests run again.
 forget_commit() {
-  rm -rf "$stage" "$out/_CPack_Packages"
+  rm -rf "$stage" "$stage-python" "$out/_CPack_Packages"
   cmake -DMESHWRIGHT_COMMIT= "$build" >/dev/null 2>&1
 }
 [[ -f $build/build.ninja ]] || scripts/build.sh release meshwright
 trap forget_commit EXIT
 quietly cmake -DMESHWRIGHT_COMMIT="$commit" "$build"
-scripts/build.sh release meshwright meshwrightd meshwright-costmodel-host
+scripts/build.sh release meshwright meshwrightd meshwright-costmodel-host python_client
 
 # CPack would build all tests first if it installed by itself.
 quietly env DESTDIR="$PWD/$stage" cmake --install "$build" --prefix /usr --strip
@@ -56,10 +58,30 @@ quietly cpack --config "$build/CPackConfig.cmake" -B "$PWD/$out" \
 deb=$(echo "$out"/*.deb)
 ls -l "$deb"
 
+quietly env DESTDIR="$PWD/$stage-python" cmake --install "$build" --prefix /usr --component python
+quietly cpack --config "$build/CPackPythonConfig.cmake" -B "$PWD/$out" \
+  -D CPACK_INSTALL_CMAKE_PROJECTS= -D "CPACK_INSTALLED_DIRECTORIES=$PWD/$stage-python;/"
+python_deb=$(echo "$out"/python3-*.deb)
+ls -l "$python_deb"
+
+# A wheel is made from copies, because setuptools leaves files beside its sources.
+python=/usr/bin/python3
+if "$python" -c 'import setuptools, wheel, pip' 2>/dev/null; then
+  mkdir -p "$out/wheel/clients"
+  cp -R clients/python "$out/wheel/clients/"
+  cp -R proto "$out/wheel/"
+  quietly "$python" -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir "$out" \
+    "$out/wheel/clients/python"
+  rm -rf "$out/wheel"
+  ls -l "$out"/*.whl
+else
+  echo "scripts/package.sh: no wheel is made: apt-get install python3-pip" >&2
+fi
+
 if [[ -n $commit ]]; then
   version=$(sed -n 's/^CMAKE_PROJECT_VERSION:.*=//p' "$build/CMakeCache.txt")
   archive=$out/meshwright-$version.tar.gz
   git archive --prefix="meshwright-$version/" HEAD | gzip -n -9 >"$archive"
   ls -l "$archive"
 fi
-[[ -z $try ]] || scripts/package_try.sh "$deb"
+[[ -z $try ]] || scripts/package_try.sh "$deb" "$python_deb"

@@ -1,7 +1,9 @@
 """Tests the Python package itself: its messages against the schema that clients rely on, and its
 types: package_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES PACKAGE"""
 
+import ast
 import importlib
+import importlib.util
 import inspect
 import pathlib
 import re
@@ -124,9 +126,44 @@ class ClientsTest(unittest.TestCase):
             self.assertLessEqual(set(names), services[service])
         self.assertEqual(set(channel.STUBS), set(services))
 
+    def test_it_is_python_3_9(self):
+        for path in (PACKAGE / "meshwright").rglob("*.py"):
+            ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 9))
+
     def test_version(self):
         stated = re.search(r"project\(meshwright VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text()).group(1)
         self.assertEqual(meshwright.__version__, stated)
+
+
+def has_wheel_tools():
+    return all(importlib.util.find_spec(name) for name in ("pip", "setuptools", "wheel"))
+
+
+@unittest.skipUnless(has_wheel_tools(), "pip is not installed (scripts/setup.sh --test)")
+class WheelTest(unittest.TestCase):
+    def test_a_wheel_without_a_network(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            # Copies, because setuptools leaves files beside its sources.
+            shutil.copytree(PROJECT, folder / "clients" / "python")
+            shutil.copytree(SOURCE / "proto", folder / "proto")
+            pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", folder,
+                            folder / "clients" / "python"], check=True, capture_output=True)
+            wheel, = folder.glob("*.whl")
+            self.assertEqual(wheel.name, f"meshwright-{meshwright.__version__}-py3-none-any.whl")
+            target = folder / "target"
+            subprocess.run([*pip, "install", "--no-index", "--no-deps", "--no-compile", "--target", target, wheel],
+                           check=True, capture_output=True)
+            built, installed = (
+                {str(path.relative_to(root)): path.read_bytes() for path in (root / "meshwright").rglob("*")
+                 if path.is_file() and "__pycache__" not in path.parts} for root in (PACKAGE, target))
+            self.assertEqual(installed, built)  # also what the Debian package has
+            metadata, = target.glob("meshwright-*.dist-info/METADATA")
+            self.assertEqual(re.findall(r"^Requires-(?:Dist|Python): (.*)$", metadata.read_text(), re.M),
+                             [">=3.9", "grpcio (>=1.51)", "protobuf (>=4.21)"])
+            subprocess.run([sys.executable, "-m", "meshwright.ask", "--help"], check=True, cwd=folder,
+                           env={"PYTHONPATH": str(target)}, stdout=subprocess.DEVNULL)
 
 
 @unittest.skipIf(shutil.which("mypy") is None, "mypy is not installed (scripts/setup.sh --test)")
