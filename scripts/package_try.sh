@@ -74,7 +74,7 @@ diff <(sed "$own" "$folder/embedded.json") <(sed "$own" "$folder/served.json") >
   fail "the server's answer is another one"
 "${inside[@]}" apt-get install -y --no-install-recommends /tmp/python3-meshwright.deb >>"$log" 2>&1 ||
   fail "the Python client cannot be installed"
-"${inside[@]}" python3 -m meshwright.ask --server "${line#listening on }" --model "$example/config.json" \
+"${inside[@]}" python3 -m meshwright ask --server "${line#listening on }" --model "$example/config.json" \
   --workload "$example/workload.json" --cluster "$example/cluster.json" --deadline 60 >"$folder/asked" 2>>"$log" ||
   fail "the Python client does not ask"
 grep -q '^MESHWRIGHT_SOURCE=server$' "$folder/asked" || fail "the Python client has no answer"

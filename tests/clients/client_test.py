@@ -82,7 +82,8 @@ class CallsTest(servers.Servers):
 
     def test_reports(self):
         study = self.client.recommend(QUESTION).study_id
-        report = {"study_id": study, "outcome": "ok", "step_time_seconds": 1.5, "request_id": "r1", "is_confirmed": True}
+        report = {"study_id": study, "outcome": "ok", "step_time_seconds": 1.5, "request_id": "r1",
+                  "is_confirmed": True}
         first = self.client.report_job(report).report
         self.assertEqual(self.client.report_job(report).report.id, first.id)
         self.client.report_job({**report, "request_id": None, "step_time_seconds": 1.6})
@@ -119,7 +120,7 @@ class CallsTest(servers.Servers):
     def test_asyncio(self):
         async def calls():
             async with meshwright.AsyncClient(self.address) as client:
-                decision = await client.recommend_or(OWN_PLAN, QUESTION)
+                decision = await client.recommend_or(OWN_PLAN, QUESTION, deadline=60)
                 self.assertFalse(decision.is_own)
                 studies = [client.create_study({**QUESTION, "plan_count": count}) for count in (1, 2, 3)]
                 ids = [study.id for study in await asyncio.gather(*studies)]
@@ -133,7 +134,7 @@ class CallsTest(servers.Servers):
                     await client.recommend({**QUESTION, "plan_count": -1})
                 self.assertEqual([one.field for one in caught.exception.fields], ["plan_count"])
                 self.assertTrue((await client.get_server_info()).version)
-                again = await client.recommend_or(OWN_PLAN, QUESTION)
+                again = await client.recommend_or(OWN_PLAN, QUESTION, deadline=60)
                 self.assertEqual((again.plan, again.answer.source), (decision.plan, "cache"))
         asyncio.run(calls())
 
@@ -167,7 +168,8 @@ class RequestsTest(unittest.TestCase):
         self.assertEqual([one.field for one in caught.exception.fields], ["cases[1].model"])
 
     def test_arguments(self):
-        for arguments in ({"cert": "x"}, {"token": "a", "token_file": "b"}, {"deadline": 0}, {"deadline": float("nan")}):
+        for arguments in ({"cert": "x"}, {"token": "a", "token_file": "b"}, {"deadline": 0},
+                          {"deadline": float("nan")}):
             with self.assertRaises(ValueError):
                 meshwright.Client("127.0.0.1:1", **arguments)
         with self.assertRaises(ValueError):

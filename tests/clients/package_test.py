@@ -162,7 +162,7 @@ class WheelTest(unittest.TestCase):
             metadata, = target.glob("meshwright-*.dist-info/METADATA")
             self.assertEqual(re.findall(r"^Requires-(?:Dist|Python): (.*)$", metadata.read_text(), re.M),
                              [">=3.9", "grpcio (>=1.51)", "protobuf (>=4.21)"])
-            subprocess.run([sys.executable, "-m", "meshwright.ask", "--help"], check=True, cwd=folder,
+            subprocess.run([sys.executable, "-m", "meshwright", "--help"], check=True, cwd=folder,
                            env={"PYTHONPATH": str(target)}, stdout=subprocess.DEVNULL)
 
 

@@ -60,9 +60,9 @@ def answered(response: v1.RecommendResponse, own_plan: Optional[v1.Plan]) -> Dec
 def failed(error: MeshwrightError, own_plan: Optional[v1.Plan], raises_mistakes: bool) -> Decision:
     """Returns the caller's own plan, or raises an error that the question itself has caused."""
     if error.is_mistake:
-        log.error("the question for a plan has a mistake: %s", error)
         if raises_mistakes:
             raise error
+        log.error("the question for a plan has a mistake: %s", error)
     return _own(own_plan, error.reason, error.message, error)
 
 
