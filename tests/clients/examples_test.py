@@ -1,5 +1,5 @@
-"""Runs the examples for platforms: a job of a real Slurm, a step of a workflow against a fake API server of
-Kubernetes, and a notebook:
+"""Runs the examples for platforms (a job of a real Slurm, a step of a workflow against a fake API server of
+Kubernetes, a notebook) and the programs of docs/clients.md:
 
     examples_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES PACKAGE
 
@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -215,6 +216,39 @@ class KubernetesTest(Examples):
             self.get("none")
         self.assertIn("a mistake", self.launch(address, "wrong", question=self.folder / "absent"))
         self.assertEqual(self.get("wrong")["metadata"]["annotations"]["meshwright.io/plan"], "own: INVALID_FIELDS")
+
+
+class PageTest(Examples):
+    """The programs on docs/clients.md."""
+
+    def test_each_program(self):
+        page = (SOURCE / "docs" / "clients.md").read_text()
+        programs = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+        authority = str(self.folder / "authority")
+        self.certificate("authority")
+        key, certificate = self.certificate("server", authority)
+        self.certificate("robot", authority, has_address=False)
+        self.write("ci.token", "token-of-ci\n")
+        for name in ("config", "workload", "cluster"):
+            (self.folder / f"{name}.json").write_bytes((self.tiny / f"{name}.json").read_bytes())
+        addresses = {
+            '"127.0.0.1:50551"': self.start()[1],
+            '"meshwright.example:50551"': self.start(
+                "--db", str(self.folder / "other.db"), "--callers",
+                self.callers("ci viewer", "robot operator cert:robot"), "--tls-cert", certificate, "--tls-key", key,
+                "--tls-client-ca", f"{authority}.pem")[1]}
+        printed = []
+        for program in programs:
+            for written, address in addresses.items():
+                program = program.replace(written, f'"{address}"')
+            done = subprocess.run([sys.executable, "-c", program], cwd=self.folder, env=self.environment, text=True,
+                                  capture_output=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            printed.append(done.stdout)
+        self.assertEqual(len(printed), 3)  # sync, asyncio, with certificates
+        self.assertIn("--tensor-model-parallel-size", printed[0])
+        self.assertIn(" state succeeded\n", printed[1])
+        self.assertRegex(printed[2], r"^\d+\.\d+\.\d+\n\[\]\n$")
 
 
 class NotebookTest(Examples):

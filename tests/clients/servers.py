@@ -35,7 +35,8 @@ class Servers(programs.Folder):
     def start(self, *flags, listen="127.0.0.1:0"):
         """Starts a server; returns it and its address."""
         server = subprocess.Popen(
-            [programs.MESHWRIGHTD, "--listen", listen, "--db", str(self.folder / "server.db"), *flags],
+            [programs.MESHWRIGHTD, "--listen", listen,
+             *([] if "--db" in flags else ["--db", str(self.folder / "server.db")]), *flags],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(self.end, server)
         return server, re.fullmatch(r"listening on (\S+)\n", server.stdout.readline()).group(1)

@@ -170,6 +170,9 @@ COMMANDS = {
     "meshwright tunes": ["shows the command meshwright tunes, which there is not"],
     "meshwright tune --modle m.json": ["shows meshwright tune --modle, which there is not"],
     "meshwright history list --modle": ["shows meshwright history list --modle, which there is not"],
+    "python3 -m meshwright ask --server host:1": [],
+    "python3 -m meshwright tell --serve x": ["shows python3 -m meshwright tell, which there is not",
+                                             "shows python3 -m meshwright --serve, which there is not"],
     "scripts/absent.sh": ["shows scripts/absent.sh, which is not there"],
 }
 
@@ -184,6 +187,7 @@ class CommandsTest(unittest.TestCase):
     def test_mistakes_are_found(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-docs-"))
         self.addCleanup(shutil.rmtree, folder)
+        (folder / "clients").symlink_to(SOURCE.resolve() / "clients")
         for line, said in COMMANDS.items():
             (folder / "page.md").write_text(f"# Page\n\n    {line}\n")
             found = list(shown_commands.mistakes_of(folder, folder / "page.md", self.programs))

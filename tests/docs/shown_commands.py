@@ -6,7 +6,8 @@ import subprocess
 
 import pages
 
-COMMAND = re.compile(r"(?:^|[\s/(`])(meshwrightd?)\s+(-?[a-z-].*)")
+COMMAND = re.compile(r"(?:^|(?<!-m)[\s/(`])(meshwrightd?)\s+(-?[a-z-].*)")
+CLIENT = re.compile(r"python3 -m meshwright\s+([a-z]+)(.*)")  # its flags stand in its source
 END = re.compile(r"\s(?:[|>;&#]|2>|\))")  # the rest of the line is for others
 FLAG = re.compile(r"--[a-z][a-z-]*")
 SCRIPT = re.compile(r"(?:^|\s)((?:\./)?(?:scripts|workloads|examples|tests)/[\w./-]+)")
@@ -64,6 +65,13 @@ def mistakes_of(root, page, programs):
         for script in SCRIPT.findall(text):
             if not (root / script).exists() and not (page.parent / script).exists():
                 yield f"shows {script}, which is not there"
+        client = CLIENT.search(text)
+        if client:
+            source = (root / "clients" / "python" / "meshwright" / "__main__.py").read_text()
+            words = [client.group(1), *FLAG.findall(END.split(client.group(2))[0])]
+            for word in words:
+                if f'"{word}"' not in source:
+                    yield f"shows python3 -m meshwright {word}, which there is not"
         command = COMMAND.search(text)
         if command and programs is not None:
             words = END.split(command.group(2))[0].split()
