@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import sys
 import unittest
 
@@ -10,7 +11,7 @@ from programs import EXAMPLES, LLAMA, TINY_MODEL, TINY_PLAN, case
 from servers import OWN_PLAN, QUESTION
 
 import meshwright
-from meshwright import v1
+from meshwright import questions, v1
 
 
 class CallsTest(servers.Servers):
@@ -156,6 +157,24 @@ class RequestsTest(unittest.TestCase):
             "plan_count = true; must be a whole number of 32 bits",
             "trials = a text; must be an object (TrialRequest)"])
 
+    def test_no_value_raises_anything_else(self):
+        """Puts odd values into random places of a question."""
+        chance = random.Random(30)
+        odd = [None, True, -1, 2**31, 2**63, 2**70, 1.5, float("nan"), float("inf"), "", "x", "--5", "9" * 40, "\u00b2",
+               "\ud800", b"x", [], [[]], [None], {}, {"": 0}, {3: 4}, (), object(), v1.Plan(), Ellipsis]
+        known = [*v1.TuneRequest.DESCRIPTOR.fields_by_name, "odd", 3]
+        refused = 0
+        for _ in range(3000):
+            question = json.loads(json.dumps(QUESTION))
+            place = chance.choice([question, question["model"], question["workload"], question["cluster"]["pools"][0]])
+            place[chance.choice([*known, *place])] = chance.choice(odd)
+            try:
+                questions.to_question(question).SerializeToString()
+            except meshwright.InvalidRequest as error:
+                self.assertTrue(error.fields)
+                refused += 1
+        self.assertGreater(refused, 1000)
+
     def test_files(self):
         for name in ("absent.json", LLAMA / "config.json" / "x"):
             with self.assertRaises(meshwright.InvalidRequest) as caught:
@@ -181,7 +200,7 @@ class RequestsTest(unittest.TestCase):
         self.assertEqual(stated["layers_per_stage"], [3, 4])
         self.assertEqual(stated["stages"], [])
         self.assertNotIn("zero_stage", stated)  # not stated, which differs from 0
-        self.assertEqual(meshwright.questions.parse(v1.Plan, stated), plan)
+        self.assertEqual(questions.parse(v1.Plan, stated), plan)
 
 
 def as_numbers(like, value):

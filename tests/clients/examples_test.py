@@ -104,8 +104,9 @@ class AskTest(Examples):
 
     def ask(self, server, *flags, question=None, expect=0):
         done = subprocess.run(
-            [sys.executable, "-m", "meshwright", "ask", "--server", server, "--model",
-             question or self.tiny, "--workload", (question or self.tiny) / "workload.json", "--own-flags", OWN_FLAGS, "--deadline", "120", *flags],
+            [sys.executable, "-m", "meshwright", "ask", "--server", server, "--model", question or self.tiny,
+             "--workload", (question or self.tiny) / "workload.json", "--own-flags", OWN_FLAGS, "--deadline", "120",
+             *flags],
             env=self.environment, text=True, capture_output=True, check=False)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return dict(shlex.split(line)[0].split("=", 1) for line in done.stdout.splitlines()), done.stderr
@@ -171,8 +172,8 @@ class KubernetesTest(Examples):
     def launch(self, server, name, question=None, expect=0):
         self.job["metadata"]["name"] = name
         done = subprocess.run(
-            [sys.executable, EXAMPLES / "kubernetes" / "launch.py", "--server", server, "--question", question or self.tiny,
-             "--chip", "NVIDIA-A100-SXM4-80GB", "--deadline", "120",
+            [sys.executable, EXAMPLES / "kubernetes" / "launch.py", "--server", server,
+             "--question", question or self.tiny, "--chip", "NVIDIA-A100-SXM4-80GB", "--deadline", "120",
              "--job", self.write("job.json", self.job), "--api", self.api,
              "--api-token-file", self.token], env=self.environment, text=True, capture_output=True, check=False)
         self.assertEqual(done.returncode, expect, done.stderr)

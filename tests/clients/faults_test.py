@@ -176,6 +176,8 @@ class FailOpenTest(unittest.TestCase):
             for code in (Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.UNIMPLEMENTED):  # a proxy's, say
                 error.update(code=code, details=())
                 self.own(client.recommend_or(OWN_PLAN, QUESTION), code.name)
+            error.update(code=Code.INVALID_ARGUMENT, details=(("grpc-status-details-bin", b"\xff\xff"),))
+            self.own(client.recommend_or(OWN_PLAN, QUESTION), "INVALID_ARGUMENT")
 
     def test_an_answer_without_a_plan(self):
         fake = FakeServer(lambda *_: v1.RecommendResponse())
@@ -191,6 +193,11 @@ class FailOpenTest(unittest.TestCase):
         decision = meshwright.Client("unix:/absent/socket").recommend_or(None, QUESTION)
         self.assertEqual((decision.is_own, decision.plan, decision.reason), (True, None, "UNAVAILABLE"))
         self.assertIsNone(decision.to_dict()["plan"])
+
+    def test_the_own_plan_comes_back_whatever_the_question_is(self):
+        with meshwright.Client("unix:/absent/socket") as client:
+            for question in ({"modell": 1}, {"model": {"model_type": object()}}, "none", None):
+                self.own(client.recommend_or(OWN_PLAN, question, raises_mistakes=False), "INVALID_FIELDS")
 
     def test_a_mistake_in_the_own_plan(self):
         with self.assertRaises(meshwright.InvalidRequest) as caught:

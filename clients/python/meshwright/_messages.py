@@ -30,7 +30,10 @@ def parse(kind: Type[M], value: Union[M, Mapping[str, Any]], path: str = "") -> 
     if mistakes:
         raise invalid_request(mistakes)
     made = kind()
-    json_format.ParseDict(clean, made)
+    try:
+        json_format.ParseDict(clean, made)
+    except json_format.ParseError as error:  # such as a text of digits beyond 64 bits
+        raise invalid_request([FieldMistake(path, str(error))]) from error
     return cast(M, made)
 
 

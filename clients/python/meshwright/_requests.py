@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
 
 from . import v1
 from ._messages import parse
@@ -28,20 +28,16 @@ def recommend(question: Question, is_unrecorded: bool) -> v1.RecommendRequest:
     return v1.RecommendRequest(question=to_question(question), is_unrecorded=is_unrecorded)
 
 
-def with_own_plan(question: Question, own_plan: Optional[PlanInput],
-                  is_unrecorded: bool) -> Tuple[v1.RecommendRequest, Optional[v1.Plan]]:
-    """Returns the request and the caller's own plan, which is the baseline unless the question
-    states another one."""
-    request = recommend(question, is_unrecorded)
-    if own_plan is None:
-        return request, None
-    own = parse(v1.Plan, own_plan, "own_plan")
-    if not request.question.HasField("baseline"):
-        asked = v1.TuneRequest()
-        asked.CopyFrom(request.question)
-        asked.baseline.CopyFrom(own)
-        request.question.CopyFrom(asked)
-    return request, own
+def own_plan_of(own_plan: Optional[PlanInput]) -> Optional[v1.Plan]:
+    return None if own_plan is None else parse(v1.Plan, own_plan, "own_plan")
+
+
+def recommend_or(own: Optional[v1.Plan], question: Question, is_unrecorded: bool) -> v1.RecommendRequest:
+    """Returns the request. The caller's own plan is the baseline unless the question states one."""
+    request = recommend(question, is_unrecorded)  # with a copy of the question
+    if own is not None and not request.question.HasField("baseline"):
+        request.question.baseline.CopyFrom(own)
+    return request
 
 
 def create_study(question: Question, study_id: Optional[str], request_id: Optional[str]) -> v1.CreateStudyRequest:

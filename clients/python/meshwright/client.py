@@ -103,7 +103,8 @@ class Client:
         own: Optional[v1.Plan] = None
         end = time.monotonic() + check_deadline(deadline)
         try:
-            request, own = _requests.with_own_plan(question, own_plan, is_unrecorded)
+            own = _requests.own_plan_of(own_plan)
+            request = _requests.recommend_or(own, question, is_unrecorded)
             response = self._call("RecommendationService", "Recommend", request, v1.RecommendResponse,
                                   max(0.001, end - time.monotonic()))
         except MeshwrightError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence, Tuple, cast
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from . import rpc, v1
 
@@ -112,20 +113,23 @@ def from_call(error: Any) -> MeshwrightError:
     message = str(error.details() or "")
     if code is grpc.StatusCode.UNKNOWN and "Stream removed" in message:  # a connection that broke
         code = grpc.StatusCode.UNAVAILABLE
-    status = rpc.Status()
-    for key, value in error.trailing_metadata() or ():
-        if key == DETAILS_KEY:
-            status.ParseFromString(value)
-    details = {detail.type_url.rpartition("/")[2]: detail.value for detail in status.details}
-
-    info = rpc.ErrorInfo.FromString(details.get("google.rpc.ErrorInfo", b""))
-    bad_request = rpc.BadRequest.FromString(details.get("google.rpc.BadRequest", b""))
-    fields = [FieldMistake(one.field, one.description) for one in bad_request.field_violations]
     kind = _CLASSES.get(code, MeshwrightError)
+    status, info, bad_request, infeasible = rpc.Status(), rpc.ErrorInfo(), rpc.BadRequest(), v1.Infeasible()
+    try:
+        for key, value in error.trailing_metadata() or ():
+            if key == DETAILS_KEY:
+                status.ParseFromString(value)
+        details = {detail.type_url.rpartition("/")[2]: detail.value for detail in status.details}
+        for name, detail in (("google.rpc.ErrorInfo", info), ("google.rpc.BadRequest", bad_request),
+                             ("meshwright.v1.Infeasible", infeasible)):
+            detail.ParseFromString(details.get(name, b""))
+    except DecodeError:  # details that are not a Meshwright server's
+        return kind(code, code.name, message)
+    fields = [FieldMistake(one.field, one.description) for one in bad_request.field_violations]
     if info.reason == "NO_FEASIBLE_PLAN":
         kind = NoFeasiblePlan
     made = kind(code, info.reason or code.name, status.message or message, fields, dict(info.metadata),
                 info.domain == DOMAIN)
     if isinstance(made, NoFeasiblePlan):
-        made.infeasible = v1.Infeasible.FromString(details.get("meshwright.v1.Infeasible", b""))
+        made.infeasible = infeasible
     return made

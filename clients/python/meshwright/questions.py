@@ -39,7 +39,10 @@ def to_question(value: Question) -> v1.TuneRequest:
     if isinstance(value, v1.TuneRequest):
         return value
     if isinstance(value, Mapping) and is_hugging_face(value.get("model")):
-        value = {**value, "hugging_face_config_json": json.dumps(value["model"]), "model": None}
+        try:
+            value = {**value, "hugging_face_config_json": json.dumps(value["model"]), "model": None}
+        except (TypeError, ValueError) as error:
+            raise invalid_request([FieldMistake("model", f"a value that is not JSON: {error}")]) from error
     return parse(v1.TuneRequest, value)
 
 
