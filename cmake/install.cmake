@@ -62,6 +62,15 @@ if(MESHWRIGHT_HAS_WEB)
   endforeach()
 endif()
 
+# The Python client is a package of its own: `cmake --install BUILD --component python`.
+if(TARGET python_client)
+  install(DIRECTORY ${MESHWRIGHT_PYTHON_DIR}/meshwright
+          DESTINATION lib/python3/dist-packages COMPONENT python EXCLUDE_FROM_ALL
+          PATTERN "__pycache__" EXCLUDE)
+  install(FILES packaging/debian/copyright
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-meshwright COMPONENT python EXCLUDE_FROM_ALL)
+endif()
+
 # The unit names the server and its configuration by their whole paths, so that it is made for the
 # prefix of the installation. The configuration of /usr is in /etc.
 install(FILES packaging/meshwrightd.toml DESTINATION ${MESHWRIGHT_SHARE})

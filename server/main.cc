@@ -210,15 +210,15 @@ ReadFace FaceOf(const ServerOptions& options, const Metrics& metrics, const Know
 
 // A listener for HTTP that opens before the server is ready.
 struct HttpDoor {
-  std::unique_ptr<StartingHandler> handler = std::make_unique<StartingHandler>();
+  std::unique_ptr<StartingGate> handler = std::make_unique<StartingGate>();
   std::unique_ptr<HttpServer> server = {};  // null: there is none
 };
 
 // The listeners that open before the server is ready.
 struct Doors {
   std::unique_ptr<Entrance> entrance = {};
-  std::unique_ptr<StartingGate> handler = std::make_unique<StartingGate>();  // of `http`
-  std::unique_ptr<HttpServer> http = {};  // null: there is no dashboard
+  HttpDoor dashboard = {};
+  HttpDoor metrics = {};
 };
 
 // Opens the door if there is to be one and it is not open yet.

@@ -41,7 +41,7 @@ struct Engine::State {
       : knowledge(knowledge_in),
         codec(std::move(codec_in)),
         hooks(std::move(hooks_in)),
-        store(std::move(recorder_in)) {}
+        store(std::move(recorder_in), hooks.on_store_write) {}
 
   absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending) const;
   absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options) const;

@@ -14,8 +14,9 @@ struct ListenAddress {
   std::uint16_t port = 0;
 };
 
-// Reads HOST:PORT, [HOST]:PORT or localhost:PORT. INVALID_ARGUMENT for anything else,
-// including hosts that others can reach.
-absl::StatusOr<ListenAddress> ReadListenAddress(const std::string& listen);
+// Reads HOST:PORT, [HOST]:PORT or localhost:PORT. INVALID_ARGUMENT, which names the flag, for
+// anything else, including hosts that others can reach.
+absl::StatusOr<ListenAddress> ReadListenAddress(const std::string& listen,
+                                                std::string_view flag = "http");
 
 }  // namespace meshwright

@@ -34,8 +34,7 @@ constexpr double kSequenceBytes = 33'554'432;
 
 // A whole node with one rank of data parallelism.
 StagePlan NodeOf(std::string pool, int layers) {
-  return {
-      .pool = std::move(pool), .node_count = 1, .tensor_parallel = 8, .layer_count = layers};
+  return {.pool = std::move(pool), .node_count = 1, .tensor_parallel = 8, .layer_count = layers};
 }
 
 ParallelPlan TwoStages() {
@@ -74,18 +73,16 @@ TEST(PoolLinksOfPlans, VendorsThatDifferGoThroughTheHosts) {
 }
 
 // Four stages of four devices in two nodes. A rank sends 33,554,432 / 4 = 8,388,608 bytes: inside a
-// node 10 us + 8,388,608 / (0.75 x 300e9) = 47.2827 us, between the second and the third stage 40 us
+// node 10 us + 8,388,608 / (0.75 x 300e9) = 47.2827 us, between the second and the third stage 40
+// us
 // + 8,388,608 / (0.78 x 25e9) = 470.185 us.
 TEST(PartsOfNodes, StagesOfANodeUseItsOwnLink) {
   const OwnedProblem problem = PlainProblem(Llama2_7b(), 2);
-  const StagePlan half = {.pool = "a",
-                          .node_count = 1,
-                          .tensor_parallel = 4,
-                          .layer_count = 8,
-                          .device_count = 4};
-  const Estimate estimate = FullOf(problem, {.sequence_parallel = true,
-                                             .pipeline_parallel = 4,
-                                             .stages = {half, half, half, half}});
+  const StagePlan half = {
+      .pool = "a", .node_count = 1, .tensor_parallel = 4, .layer_count = 8, .device_count = 4};
+  const Estimate estimate = FullOf(
+      problem,
+      {.sequence_parallel = true, .pipeline_parallel = 4, .stages = {half, half, half, half}});
   const double inside = 10e-6 + 8'388'608 / 225e9;
   const double outside = 40e-6 + 8'388'608 / 19.5e9;
   const double messages[] = {2 * inside, 2 * (inside + outside), 2 * (inside + outside),
@@ -94,8 +91,7 @@ TEST(PartsOfNodes, StagesOfANodeUseItsOwnLink) {
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(estimate.stages[i].messages.count(), messages[i], 1e-12) << i;
   }
-  EXPECT_EQ(estimate.tokens_per_second_per_device * 16,
-            64 * 4096 / estimate.step_time.count());
+  EXPECT_EQ(estimate.tokens_per_second_per_device * 16, 64 * 4096 / estimate.step_time.count());
   EXPECT_TRUE(estimate.idle_nodes_by_pool.empty());
 }
 
@@ -140,8 +136,7 @@ TEST(ReplicaGroups, TheStepEndsWithTheSlowestReplica) {
   EXPECT_EQ(slow.replica_group, 0);
   EXPECT_EQ(fast.replica_group, 1);
   EXPECT_EQ(FullOf(problem, Unequal(16, 48)).step_time, estimate.step_time);
-  EXPECT_EQ(estimate.tokens_per_second_per_device * 16,
-            64 * 4096 / estimate.step_time.count());
+  EXPECT_EQ(estimate.tokens_per_second_per_device * 16, 64 * 4096 / estimate.step_time.count());
 }
 
 // A rank has an eighth of each matrix, 32 x (4 x 4096^2 + 3 x 4096 x 11008) + 2 x 32000 x 4096 =
@@ -152,9 +147,7 @@ TEST(ReplicaGroups, GradientsPassOverTheLinkOfThePools) {
   OwnedProblem problem = TwoPools(1, 1);
   problem.profile.bucket_parameters = 1e12;
   const double bytes = 4 * (6'738'149'376.0 / 8 + 65 * 4096);
-  const auto reduction = [&] {
-    return Line(FullOf(problem, Unequal()), TimeCause::kDataParallel);
-  };
+  const auto reduction = [&] { return Line(FullOf(problem, Unequal()), TimeCause::kDataParallel); };
   EXPECT_NEAR(reduction(), bytes * 8 / 25e9 + 60e-6, 1e-4);
   // A link of a tenth takes ten times as long for the bytes.
   problem.cluster.pool_links = {
@@ -186,9 +179,8 @@ TEST(ReplicaGroups, ReplicasMayCutTheModelElsewhere) {
   const ParallelPlan plan = {
       .sequence_parallel = true,
       .pipeline_parallel = 2,
-      .replica_groups = {
-          {.micro_batch_count = 32, .stages = {NodeOf("a", 20), NodeOf("b", 12)}},
-          {.micro_batch_count = 32, .stages = {NodeOf("a", 10), NodeOf("b", 22)}}}};
+      .replica_groups = {{.micro_batch_count = 32, .stages = {NodeOf("a", 20), NodeOf("b", 12)}},
+                         {.micro_batch_count = 32, .stages = {NodeOf("a", 10), NodeOf("b", 22)}}}};
   const Estimate estimate = FullOf(problem, plan);
   ASSERT_EQ(estimate.stages.size(), 4u);
   ASSERT_EQ(estimate.stage_memory.size(), 4u);

@@ -27,10 +27,7 @@ Question TwoPools() {
 }
 
 StagePlan StageOn(std::string pool, int layers) {
-  return {.pool = std::move(pool),
-          .node_count = 1,
-          .tensor_parallel = 4,
-          .layer_count = layers};
+  return {.pool = std::move(pool), .node_count = 1, .tensor_parallel = 4, .layer_count = layers};
 }
 
 // Three quarters of the batch on "a".
@@ -90,14 +87,16 @@ TEST(ReplicaGroupsTest, ALayerHasOneTensorDegree) {
   const auto refused = ResolvePlan(stated, Resolved(question), "plan");
   const std::string rule =
       ", and a layer has the same in all replicas, whose gradients are added up part by part";
-  EXPECT_THAT(FieldViolations(refused.status()),
-              testing::ElementsAre(
-                  FieldViolation{"plan.replica_groups[1].stages[0].tensor_parallel",
-                                 "2; layer 0 has tensor parallelism 4 in "
-                                 "replica_groups[0].stages[0]" + rule},
-                  FieldViolation{"plan.replica_groups[1].stages[1].tensor_parallel",
-                                 "2; layer 2 has tensor parallelism 4 in "
-                                 "replica_groups[0].stages[0]" + rule}));
+  EXPECT_THAT(
+      FieldViolations(refused.status()),
+      testing::ElementsAre(FieldViolation{"plan.replica_groups[1].stages[0].tensor_parallel",
+                                          "2; layer 0 has tensor parallelism 4 in "
+                                          "replica_groups[0].stages[0]" +
+                                              rule},
+                           FieldViolation{"plan.replica_groups[1].stages[1].tensor_parallel",
+                                          "2; layer 2 has tensor parallelism 4 in "
+                                          "replica_groups[0].stages[0]" +
+                                              rule}));
 }
 
 TEST(ReplicaGroupsTest, EqualReplicasAreOneGroup) {
