@@ -18,7 +18,6 @@
 #include "search_space/spec/cluster.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
-#include "server/engine/saving.h"
 #include "server/engine/stored_trials.h"
 #include "server/engine/study_id.h"
 #include "server/engine/study_record.h"

@@ -17,7 +17,6 @@
 #include "search_space/spec/plan.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
-#include "server/engine/saving.h"
 #include "server/engine/wall_clock.h"
 #include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/launcher_facts.h"

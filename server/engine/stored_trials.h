@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,6 +32,11 @@ struct StoredTrialsOptions {
   int device_count = 1;         // devices that an attempt occupies
   std::stop_token cancel = {};  // stops the study
 };
+
+// Measurements and answers are too expensive to lose because a store is busy or full for a moment.
+// These are the number of attempts to save them and the pause between two attempts.
+inline constexpr int kSaveAttempts = 5;
+inline constexpr std::chrono::milliseconds kSavePause(200);
 
 // Keeps the trial journal of a study in its store. Every trial that ends is also stored as a
 // measurement. Those of the replay launcher come from a table of measurements, not from a cluster,

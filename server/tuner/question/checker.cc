@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "estimator/layer/layer_program.h"
 #include "estimator/layer/layer_split.h"
@@ -462,16 +463,15 @@ std::vector<FieldViolation> CheckLegality(const ParallelPlan& plan, const Proble
 }
 
 Seconds LeastStep(const Problem& problem) {
+  const auto& [model, workload] = std::tie(problem.model, problem.workload);
   double peak = 0;
   for (const NodePool& pool : problem.cluster.pools) {
     peak += DeviceCount(pool) *
-            NominalPeak(pool.chip, problem.workload.precision).value_or(FlopsPerSecond{0}).rate;
+            NominalPeak(pool.chip, workload.precision).value_or(FlopsPerSecond{0}).rate;
   }
-  const ModelSpec& model = problem.model;
   const double embedding = static_cast<double>(model.vocab_size) * model.hidden_size;
   const double active = static_cast<double>(ParameterCount(model, true)) - 2 * embedding;
-  const double tokens =
-      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  const double tokens = static_cast<double>(workload.global_batch_size) * workload.sequence_length;
   return peak > 0 ? Seconds(6 * active * tokens / peak) : Seconds(0);
 }
 
@@ -482,17 +482,15 @@ absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
                                            MakePlanKey(plan).text, estimate.reserved_memory.count,
                                            estimate.memory_capacity.count));
   }
-  // The 16-bit weights of the whole model, divided by the largest number of devices that could
-  // share them.
-  const double devices = DeviceCount(problem.cluster);
-  const double weights = 2.0 * static_cast<double>(ParameterCount(problem.model, false)) / devices;
+  // All devices can at most share the 16-bit weights of the model.
+  const double weights = 2.0 * static_cast<double>(ParameterCount(problem.model, false)) /
+                         DeviceCount(problem.cluster);
   if (static_cast<double>(estimate.peak_memory.count) < weights) {
     return absl::InternalError(
         fmt::format("checker: {} claims a peak of {} bytes, but its weights take {:.0f}",
                     MakePlanKey(plan).text, estimate.peak_memory.count, weights));
   }
-  const Seconds least = LeastStep(problem);
-  if (estimate.step_time < least) {
+  if (const Seconds least = LeastStep(problem); estimate.step_time < least) {
     return absl::InternalError(
         fmt::format("checker: {} claims a step of {} s, but the nominal peak needs {} s",
                     MakePlanKey(plan).text, estimate.step_time.count(), least.count()));
