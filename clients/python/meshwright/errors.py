@@ -115,14 +115,16 @@ def from_call(error: Any) -> MeshwrightError:
         code = grpc.StatusCode.UNAVAILABLE
     kind = _CLASSES.get(code, MeshwrightError)
     status, info, bad_request, infeasible = rpc.Status(), rpc.ErrorInfo(), rpc.BadRequest(), v1.Infeasible()
+    known: Mapping[str, Any] = {"google.rpc.ErrorInfo": info, "google.rpc.BadRequest": bad_request,
+                                "meshwright.v1.Infeasible": infeasible}
     try:
         for key, value in error.trailing_metadata() or ():
             if key == DETAILS_KEY:
                 status.ParseFromString(value)
-        details = {detail.type_url.rpartition("/")[2]: detail.value for detail in status.details}
-        for name, detail in (("google.rpc.ErrorInfo", info), ("google.rpc.BadRequest", bad_request),
-                             ("meshwright.v1.Infeasible", infeasible)):
-            detail.ParseFromString(details.get(name, b""))
+        for detail in status.details:
+            name = detail.type_url.rpartition("/")[2]
+            if name in known:
+                known[name].ParseFromString(detail.value)
     except DecodeError:  # details that are not a Meshwright server's
         return kind(code, code.name, message)
     fields = [FieldMistake(one.field, one.description) for one in bad_request.field_violations]
