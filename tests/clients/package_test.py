@@ -90,6 +90,10 @@ class SchemaTest(unittest.TestCase):
         del file.service[0].method[0]
         self.assertEqual(broken(files, changed), ["RecommendRequest.is_unrecorded = 2", gone])
 
+    def test_the_package_of_go(self):
+        self.assertEqual({file.options.go_package for file in package_files().values()},
+                         {"meshwright/v1;meshwrightv1"})
+
     def test_every_message_has_a_name_in_v1(self):
         for file in package_files().values():
             for message in file.message_type:
