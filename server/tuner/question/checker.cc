@@ -83,8 +83,7 @@ class PlanChecker {
   }
 
   void CheckDevices() {
-    // Each factor is at most 10^4 or 10^8 (Validate), so the product of two fits in 64 bits. The
-    // third and fourth are compared by division.
+    // Only two factors fit in 64 bits (Validate), so the third and fourth are compared by division.
     const Product devices = DeviceCount(problem_.cluster);
     const Product shards = Product{plan_.tensor_parallel} * plan_.pipeline_parallel;
     const Product copies = Product{plan_.context_parallel} * plan_.data_parallel;
