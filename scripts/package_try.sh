@@ -56,6 +56,9 @@ cp -- "$client" "$root/tmp/python3-meshwright.deb"
 "${inside[@]}" systemd-analyze verify --man=no meshwrightd.service >>"$log" 2>&1 ||
   fail "systemd does not accept the unit"
 
+"${inside[@]}" meshwrightd --config /etc/meshwright/meshwrightd.toml --check-config >>"$log" 2>&1 ||
+  fail "the configuration is not valid"
+
 example=/usr/share/meshwright/examples/llama2-70b
 question=(--model "$example/config.json" --workload "$example/workload.json"
   --cluster "$example/cluster.json" --output json)

@@ -51,6 +51,7 @@
 #include "server/process/exit_code.h"
 #include "server/process/file_facts.h"
 #include "server/process/file_limit.h"
+#include "server/process/own_use.h"
 #include "server/process/systemd_notice.h"
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
@@ -309,6 +310,17 @@ std::optional<std::int64_t> StoreBytes(const std::string& path) {
   return database->bytes + (log.has_value() ? log->bytes : 0);
 }
 
+MetricReadings ReadingsOf(const std::string& store, const Engine& engine, const Server& server,
+                          bool serves) {
+  return {.studies = engine.load(),
+          .calls = server.load(),
+          .answer_cache_bytes = static_cast<std::int64_t>(engine.answers().bytes()),
+          .store_bytes = StoreBytes(store),
+          .store_free_bytes = FreeBytes(store),
+          .serves = serves,
+          .process = ReadOwnUse()};
+}
+
 // Makes health checks and the log say how the store is.
 StoreHealth WatchStore(const Flags& flags, const Engine& engine, Server& server,
                        std::atomic<bool>& serves) {
@@ -355,15 +367,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   const ReadFace face = FaceOf(options, metrics, knowledge, *engine, std::move(writes));
   std::atomic<bool> serves = true;
   StoreHealth health = WatchStore(flags, *engine, *server, serves);
-  metrics.ReadBy([&, path = flags.store] {
-    return MetricReadings{
-        .studies = engine->load(),
-        .calls = server->load(),
-        .answer_cache_bytes = static_cast<std::int64_t>(engine->answers().bytes()),
-        .store_bytes = StoreBytes(path),
-        .store_free_bytes = FreeBytes(path),
-        .serves = serves};
-  });
+  metrics.ReadBy([&] { return ReadingsOf(flags.store, *engine, *server, serves); });
   doors.dashboard.handler->PassTo(DashboardHandler(face));
   doors.metrics.handler->PassTo(MetricsHandler(face.metrics, callers.get()));
 

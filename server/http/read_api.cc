@@ -160,7 +160,8 @@ HttpAnswer ToAnswer(const absl::StatusOr<std::string>& body) {
 }
 
 // The revision that a browser has seen stands in its Last-Event-ID, or at first in the query.
-HttpAnswer Watch(const ReadFace& face, NamedValues fields, const std::string& last_event_id) {
+HttpAnswer Watch(const ReadFace& face, const NamedValues& fields,
+                 const std::string& last_event_id) {
   v1::WatchStudyRequest asked;
   std::vector<FieldViolation> violations = FillFromQuery(fields, asked);
   if (!last_event_id.empty()) {

@@ -80,6 +80,10 @@ class ReadingGauges {
   void Set(const char* name, const char* help, double value) {
     Add<Gauge>(registry_, name, help).Add({}).Set(value);
   }
+  template <typename Number>
+  void SetKnown(const char* name, const char* help, std::optional<Number> value) {
+    if (value.has_value()) Set(name, help, static_cast<double>(*value));
+  }
 
   struct Row {
     const char* label = "";
@@ -112,14 +116,13 @@ void SetReadings(const MetricReadings& now, ReadingGauges& gauges) {
   gauges.Set("meshwright_watches", "Open watches of studies over gRPC.", now.calls.open_watches);
   gauges.Set("meshwright_answer_cache_bytes", "Bytes of the answers that are remembered.",
              static_cast<double>(now.answer_cache_bytes));
-  if (now.store_bytes.has_value()) {
-    gauges.Set("meshwright_store_size_bytes", "Bytes of the store's files.",
-               static_cast<double>(*now.store_bytes));
-  }
-  if (now.store_free_bytes.has_value()) {
-    gauges.Set("meshwright_store_free_bytes", "Bytes that are free on the store's file system.",
-               static_cast<double>(*now.store_free_bytes));
-  }
+  gauges.SetKnown("meshwright_store_size_bytes", "Bytes of the store's files.", now.store_bytes);
+  gauges.SetKnown("meshwright_store_free_bytes", "Bytes that are free on the store's file system.",
+                  now.store_free_bytes);
+  // Prometheus' own names for these.
+  gauges.SetKnown("process_resident_memory_bytes",
+                  "Bytes of the program's memory that are resident.", now.process.resident_bytes);
+  gauges.SetKnown("process_open_fds", "Open files of the program.", now.process.open_files);
 }
 
 }  // namespace

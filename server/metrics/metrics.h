@@ -8,6 +8,7 @@
 #include <string>
 
 #include "server/engine/engine.h"
+#include "server/process/own_use.h"
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/server.h"
 
@@ -21,6 +22,7 @@ struct MetricReadings {
   std::optional<std::int64_t> store_bytes = {};       // absent: not known
   std::optional<std::int64_t> store_free_bytes = {};  // of its file system
   bool serves = false;                                // as health checks say
+  OwnUse process = {};
 };
 
 // The figures that an operator watches, in the text format of Prometheus (docs/metrics.md). Labels

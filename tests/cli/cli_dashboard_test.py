@@ -131,7 +131,7 @@ class DashboardTest(Folder):
         program.terminate()
         rest, notes = program.communicate(timeout=30)
         self.assertEqual((program.returncode, rest), (0, ""))
-        self.assertRegex(notes, r"^time=\S+Z level=info event=call method=GetStudyRequest code=NOT_FOUND ")
+        self.assertRegex(notes, r"^time=\S+Z level=info event=call method=GetStudy protocol=http code=NOT_FOUND ")
 
     def test_mistakes_of_the_command_line(self):
         refused = self.run_cli("dashboard", "--http", "0.0.0.0:8080", expect=3)

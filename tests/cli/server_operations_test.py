@@ -130,6 +130,8 @@ class ServerOperationsTest(Folder):
         self.assertGreater(after[("meshwright_store_write_duration_seconds_count",)], 0)
         self.assertGreater(after[("meshwright_store_size_bytes",)], before[("meshwright_store_size_bytes",)])
         self.assertGreater(after[("meshwright_store_free_bytes",)], 0)
+        self.assertGreater(after[("process_resident_memory_bytes",)], 1 << 20)
+        self.assertGreater(after[("process_open_fds",)], 5)
         # A client's texts are no labels.
         self.assertFalse([key for key in after if any("no-study" in label[1] for label in key[1:])])
         # Each call has a line, with the study that it is about.

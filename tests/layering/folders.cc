@@ -119,7 +119,8 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/http",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
                 "server/engine proto/json server/convert server/auth server/rpc/calls"},
-    {.path = "server/metrics", .may_use = "server/engine server/auth server/rpc/calls server/rpc"},
+    {.path = "server/metrics",
+     .may_use = "server/process server/engine server/auth server/rpc/calls server/rpc"},
     {.path = "server/version"},
     {.path = "server",
      .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
