@@ -406,6 +406,7 @@ int ReportCheck(const Flags& flags) {
     return kExitDone;
   }
   std::vector<std::string> mistakes;
+  mistakes.reserve(wrong.size());
   for (const absl::Status& status : wrong) mistakes.emplace_back(status.message());
   return Refuse(mistakes, ExitCode(wrong.front()));
 }
