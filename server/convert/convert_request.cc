@@ -445,7 +445,8 @@ absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& 
 absl::StatusOr<std::vector<HistoryRow>> HistoryFromWire(const v1::EvaluatePlansRequest& request,
                                                         const Knowledge& knowledge,
                                                         std::vector<FieldViolation> already_found) {
-  std::vector<HistoryRow> rows = ReadHistory(MessageReader(request, "", already_found), knowledge);
+  QuestionResolver resolver(knowledge);
+  std::vector<HistoryRow> rows = ReadHistory(MessageReader(request, "", already_found), resolver);
   RETURN_IF_ERROR(FoundStatus(already_found));
   return rows;
 }

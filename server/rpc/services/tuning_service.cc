@@ -101,19 +101,21 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* PauseStudy(grpc::CallbackServerContext* context,
                                        const v1::PauseStudyRequest* request,
                                        v1::PauseStudyResponse* response) override {
-    return Answer({context_.callers, *context, "PauseStudy", *request}, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response, meshwright::PauseStudy(*request, context_.engine));
-      return absl::OkStatus();
-    });
+    return Answer({context_.reception, *context, "PauseStudy", *request, response},
+                  [&]() -> absl::Status {
+                    ASSIGN_OR_RETURN(*response, meshwright::PauseStudy(*request, context_.engine));
+                    return absl::OkStatus();
+                  });
   }
 
   grpc::ServerUnaryReactor* ResumeStudy(grpc::CallbackServerContext* context,
                                         const v1::ResumeStudyRequest* request,
                                         v1::ResumeStudyResponse* response) override {
-    return Answer({context_.callers, *context, "ResumeStudy", *request}, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response, meshwright::ResumeStudy(*request, context_.engine));
-      return absl::OkStatus();
-    });
+    return Answer({context_.reception, *context, "ResumeStudy", *request, response},
+                  [&]() -> absl::Status {
+                    ASSIGN_OR_RETURN(*response, meshwright::ResumeStudy(*request, context_.engine));
+                    return absl::OkStatus();
+                  });
   }
 
   grpc::ServerUnaryReactor* UpdateStudy(grpc::CallbackServerContext* context,
