@@ -377,6 +377,16 @@ bool SplitsContext(const EstimatorProblem&, const ParallelPlan& plan) {
   return plan.context_parallel > 1;
 }
 
+bool SplitsContextWithoutRing(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  return SplitsContext(problem, plan) && plan.context_parallel_kind != ContextParallelKind::kRing;
+}
+
+bool ExchangesHeads(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  return SplitsContext(problem, plan) &&
+         (plan.context_parallel_kind == ContextParallelKind::kUlysses ||
+          plan.context_parallel_kind == ContextParallelKind::kHybrid);
+}
+
 bool SplitsExpertsOtherwise(const EstimatorProblem& problem, const ParallelPlan& plan) {
   return problem.model.moe.has_value() && plan.expert_tensor_parallel != plan.tensor_parallel;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "estimator/learning/error_sources.h"
 #include "estimator/learning/interval.h"
 #include "estimator/learning/run_residuals.h"
 #include "estimator/model/device_sharing.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include "search_space/spec/limits.h"
-#include "search_space/spec/pool_links.h"
 
 namespace meshwright {
 namespace {
@@ -95,6 +95,46 @@ void CheckSharingIsAlone(const ClusterRequest& cluster, LimitChecker& check) {
     check.Add(fmt::format("pools[{}].physical_devices_per_node", i),
               fmt::format("{}; must be absent in a cluster of {} pools", *physical,
                           cluster.pools.size()));
+  }
+}
+
+// Checks that no link before `i` joins the same pools.
+void CheckIsFirst(const ClusterRequest& cluster, std::size_t i, LimitChecker& check) {
+  const PoolLinkRequest& link = cluster.pool_links[i];
+  const auto values = [](const PoolLinkRequest& of) {
+    return std::tie(of.bandwidth_per_node, of.latency, of.path);
+  };
+  for (std::size_t j = 0; j < i; ++j) {
+    const PoolLinkRequest& other = cluster.pool_links[j];
+    if (!((other.from == link.from && other.to == link.to) ||
+          (other.from == link.to && other.to == link.from)))
+      continue;
+    check.Add(fmt::format("pool_links[{}]", i),
+              fmt::format("\"{}\" and \"{}\"; pool_links[{}] has {} for this pair, and a pair has "
+                          "one link for both directions",
+                          link.from, link.to, j,
+                          values(link) == values(other) ? "the same values" : "other values"));
+    return;
+  }
+}
+
+// Checks the links of pairs of pools; each pair has one link for both directions.
+void CheckPoolLinks(const ClusterRequest& cluster, LimitChecker& check) {
+  for (std::size_t i = 0; i < cluster.pool_links.size(); ++i) {
+    const PoolLinkRequest& link = cluster.pool_links[i];
+    const std::string at = fmt::format("pool_links[{}].", i);
+    for (const auto& [field, name] : {std::pair("from", link.from), std::pair("to", link.to)}) {
+      if (std::ranges::count(cluster.pools, name, &NodePoolRequest::name) > 0) continue;
+      check.Add(at + field, fmt::format("\"{}\"; no pool of the cluster has this name", name));
+    }
+    if (link.from == link.to) {
+      check.Add(at + "to", fmt::format("\"{}\"; must be another pool than from", link.to));
+    }
+    if (link.bandwidth_per_node) {
+      check.Positive(at + "bandwidth_bytes_per_second_per_node", link.bandwidth_per_node->rate);
+    }
+    if (link.latency) check.AtLeast(at + "latency_seconds", link.latency->count(), 0);
+    CheckIsFirst(cluster, i, check);
   }
 }
 

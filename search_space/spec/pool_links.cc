@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace meshwright {
@@ -26,44 +25,7 @@ std::string SourceOf(LinkPath path) {
   return path == LinkPath::kHost ? "chips of different vendors" : "chips of one vendor";
 }
 
-// Checks that no link before `i` joins the same pools.
-void CheckIsFirst(const ClusterRequest& cluster, std::size_t i, LimitChecker& check) {
-  const PoolLinkRequest& link = cluster.pool_links[i];
-  const auto values = [](const PoolLinkRequest& of) {
-    return std::tie(of.bandwidth_per_node, of.latency, of.path);
-  };
-  for (std::size_t j = 0; j < i; ++j) {
-    const PoolLinkRequest& other = cluster.pool_links[j];
-    if (!Joins(other, link.from, link.to)) continue;
-    check.Add(fmt::format("pool_links[{}]", i),
-              fmt::format("\"{}\" and \"{}\"; pool_links[{}] has {} for this pair, and a pair has "
-                          "one link for both directions",
-                          link.from, link.to, j,
-                          values(link) == values(other) ? "the same values" : "other values"));
-    return;
-  }
-}
-
 }  // namespace
-
-void CheckPoolLinks(const ClusterRequest& cluster, LimitChecker& check) {
-  for (std::size_t i = 0; i < cluster.pool_links.size(); ++i) {
-    const PoolLinkRequest& link = cluster.pool_links[i];
-    const std::string at = fmt::format("pool_links[{}].", i);
-    for (const auto& [field, name] : {std::pair("from", link.from), std::pair("to", link.to)}) {
-      if (std::ranges::count(cluster.pools, name, &NodePoolRequest::name) > 0) continue;
-      check.Add(at + field, fmt::format("\"{}\"; no pool of the cluster has this name", name));
-    }
-    if (link.from == link.to) {
-      check.Add(at + "to", fmt::format("\"{}\"; must be another pool than from", link.to));
-    }
-    if (link.bandwidth_per_node) {
-      check.Positive(at + "bandwidth_bytes_per_second_per_node", link.bandwidth_per_node->rate);
-    }
-    if (link.latency) check.AtLeast(at + "latency_seconds", link.latency->count(), 0);
-    CheckIsFirst(cluster, i, check);
-  }
-}
 
 std::vector<PoolLink> ResolvePoolLinks(const ClusterRequest& stated, const ClusterSpec& cluster,
                                        std::vector<AppliedDefault>& applied) {

@@ -5,12 +5,8 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
-#include "search_space/spec/limits.h"
 
 namespace meshwright {
-
-// Checks the links of pairs of pools; each pair has one link for both directions.
-void CheckPoolLinks(const ClusterRequest& cluster, LimitChecker& check);
 
 // Returns the stated links with what they leave out, and echoes the defaults, also the paths
 // through hosts of pairs whose link is not stated. `cluster` has its pools and inter_pool.

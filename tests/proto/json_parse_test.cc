@@ -33,10 +33,14 @@ const MistakeCase kMistakes[] = {
      {{"workload.globalBatchSize", "unknown field; did you mean \"global_batch_size\"?"}}},
     {"StrangeKey",
      R"({"cluster": {"xyz": 3}})",
-     {{"cluster.xyz", "unknown field; must be one of name, pools, topology, inter_pool"}}},
+     {{"cluster.xyz",
+       "unknown field; must be one of name, pools, topology, inter_pool, "
+       "pool_links"}}},
     {"KeyThatBreaksLines",
      R"({"cluster": {"a\nb\u0000": 3}})",
-     {{"cluster.a\\nb\\u0000", "unknown field; must be one of name, pools, topology, inter_pool"}}},
+     {{"cluster.a\\nb\\u0000",
+       "unknown field; must be one of name, pools, topology, inter_pool, "
+       "pool_links"}}},
     {"ControlCharacter",
      R"({"model": {"mlp": "gelu\u0000"}})",
      {{"model.mlp", R"("gelu\u0000"; must have no control characters, but byte 5 is U+0000)"}}},

@@ -63,6 +63,14 @@ TEST(PrintJsonTest, LeavesOutWhatIsNotStated) {
   EXPECT_EQ(PrintJson(overlap, {}), R"({"tensor_parallel": false})");
 }
 
+// Lists and maps with the option printed_if_stated came later than the answers that lack them.
+TEST(PrintJsonTest, ListsThatCameLaterAreLeftOutWhileTheyAreEmpty) {
+  v1::Cluster cluster;
+  EXPECT_EQ(PrintJson(cluster, {}), R"({"pools": []})");
+  cluster.add_pool_links()->set_from("a");
+  EXPECT_EQ(PrintJson(cluster, {}), R"({"pools": [], "pool_links": [{"from": "a"}]})");
+}
+
 TEST(PrintJsonTest, EscapesText) {
   v1::CaseError error;
   error.set_reason("a\"b\\c\n\x01\xe2\x82\xac");

@@ -165,7 +165,7 @@ class PlanChecker {
       return;
     }
     const Product has = Product{stage.node_count} * pool->devices_per_node;
-    if (stage.device_count == 0 && used != has) {
+    if (used != has && stage.device_count == 0) {
       Add(at + "node_count", "{}; tensor x data x context is {}, the nodes have {} devices",
           stage.node_count, used, has);
     }
@@ -364,9 +364,8 @@ class PlanChecker {
     }
   }
 
-  // A layer's activations are either offloaded to the host or recomputed, not both (Megatron-Core,
-  // transformer_config.py: "CPU offloading does not work when activation recomputation is
-  // enabled").
+  // Offloaded activations are not recomputed (Megatron-Core, transformer_config.py: "CPU offloading
+  // does not work when activation recomputation is enabled").
   void CheckActivationOffload() {
     const double ratio = plan_.activation_offload_ratio;
     if (ratio == 0) return;
