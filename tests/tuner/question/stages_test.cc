@@ -222,6 +222,7 @@ TEST(ResolvePlanTest, RefusesPartsThatAreNotInsideANode) {
                              .layer_count = 1,
                              .device_count = wrong.device_count};
     StagePlan rest = stage;
+    rest.pool = "b";
     rest.layer_count = 3;
     rest.node_count = 1;
     rest.device_count = 2;
