@@ -35,6 +35,7 @@ using google::protobuf::util::MessageDifferencer;
 StudyRequest FullRequest() {
   Question question = {.model = FullModel(), .workload = FullWorkload(), .cluster = FullCluster()};
   question.cluster.pools.resize(1);
+  question.cluster.pool_links.clear();
   // No framework with an exporter runs all that the samples state.
   question.workload.framework_name = "generic";
   // Plans must be legal: tensor 2 x data 4 on 2 x 4 devices.
@@ -60,6 +61,7 @@ StudyRequest FullRequest() {
 StudyRequest ReplayRequest() {
   StudyRequest request = FullRequest();
   request.question.cluster.pools.resize(1);
+  request.question.cluster.pool_links.clear();
   request.baseline.reset();
   request.disabled_rules.clear();
   request.dimensions.clear();
@@ -214,6 +216,7 @@ TEST(CodecTest, SharedDevicesAndTrialsByAVendorsModelReadBack) {
   const StudyCodec codec = ProtobufCodec(knowledge);
   StudyRequest request = ReplayRequest();
   request.question.cluster.pools.resize(1);
+  request.question.cluster.pool_links.clear();
   request.question.cluster.pools.front().physical_devices_per_node = 2;
   request.cost_model = CostModelRequest{.name = "acme"};
   const auto back = codec.decode_request(codec.encode_request(request));
@@ -276,6 +279,16 @@ Estimate SampleEstimate() {
                        .fits = true,
                        .fit_probability = 0.9,
                        .stage_memory = {{.peak = Bytes{9}}, {.peak = Bytes{10}}},
+                       .stages = {{.pool = "a",
+                                   .replica_group = 1,
+                                   .forward = Seconds(1),
+                                   .backward = Seconds(2),
+                                   .messages = Seconds(3),
+                                   .reserved_memory = Bytes{4},
+                                   .memory_capacity = Bytes{5},
+                                   .fits = true,
+                                   .idle_ratio = 0.5}},
+                       .idle_nodes_by_pool = {{"a", 1}},
                        .tier = Tier::kSimulated,
                        .provenance = Provenance::kFitted,
                        .applied_defaults = {{.field = "f", .value = "v", .source = "s"}},

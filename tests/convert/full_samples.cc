@@ -141,6 +141,15 @@ ParallelPlan FullPlan() {
                                    .layer_counts = {1, 2},
                                    .modules = {"core_attn"},
                                    .selective_layer_counts = {2, 1}};
+  const StagePlan stage = {.pool = "a",
+                           .node_count = 2,
+                           .tensor_parallel = 3,
+                           .data_parallel = 4,
+                           .context_parallel = 5,
+                           .layer_count = 6,
+                           .micro_batch_size = 7,
+                           .recompute = recompute,
+                           .device_count = 8};
   return {.tensor_parallel = 2,
           .sequence_parallel = true,
           .pipeline_parallel = 3,
@@ -157,18 +166,16 @@ ParallelPlan FullPlan() {
           .recompute = recompute,
           .layers_per_stage = {3, 3},
           .optimizer_offload_ratio = 0.25,
-          .stages = {{.pool = "a",
-                      .node_count = 2,
-                      .tensor_parallel = 3,
-                      .data_parallel = 4,
-                      .context_parallel = 5,
-                      .layer_count = 6,
-                      .micro_batch_size = 7,
-                      .recompute = recompute}},
+          .stages = {stage},
           .rank_order = RankOrder::kTpCpEpPpDp,
           .activation_offload_ratio = 0.75,
           .whole_weights_ratio = 0.5,
-          .pools = {"a"}};
+          .pools = {"a"},
+          .replica_groups = {{.replica_count = 2, .micro_batch_count = 3, .stages = {stage}}}};
+}
+
+bool IsShorthand(const FieldDescriptor& field) {
+  return field.full_name() == "meshwright.v1.StagePlan.count";
 }
 
 std::vector<std::string> UnsetFields(const Message& message) {
@@ -176,6 +183,7 @@ std::vector<std::string> UnsetFields(const Message& message) {
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    if (IsShorthand(field)) continue;
     const bool is_set = field.is_repeated() ? reflection.FieldSize(message, &field) > 0
                                             : reflection.HasField(message, &field);
     if (!is_set) unset.push_back(field.full_name());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
 #include <string>
@@ -20,6 +21,9 @@ WorkloadRequest FullWorkload();
 ClusterRequest FullCluster();
 ParallelPlan FullPlan();
 RunCost FullRunCost();
+
+// Returns whether readers expand the field, so that answers never have it.
+bool IsShorthand(const google::protobuf::FieldDescriptor& field);
 
 // Returns the fields that are not set in the message and in all messages inside it.
 std::vector<std::string> UnsetFields(const google::protobuf::Message& message);
