@@ -98,7 +98,9 @@ constexpr LegalityRule kRules[] = {
      .field = "replica_groups",
      .sentence = "a mesh is a range of the pipeline, so that replicas of a stage are alike; only "
                  "version 0.3 ran unequal replicas (--hetero-mode dp)",
-     .source = "flagscale/train/arguments.py: hetero_process_meshes",
+     .source =
+         "flagscale/train/arguments.py: hetero_process_meshes (read in 2025; versions before 0.6 "
+         "were not read)",
      .is_broken = &HasReplicaGroups,
      .is_for_stages = true},
     {.frameworks = kEqualRanks,
