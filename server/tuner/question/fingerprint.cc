@@ -215,8 +215,8 @@ bool IsSameCluster(const ClusterSpec& a, const ClusterSpec& b) {
   const auto& [name, pools, topology, inter_pool, links] = a;
   static_cast<void>(name);
   const auto is_same_link = [&](const PoolLink& x, const PoolLink& y) {
-    return PlaceOf(x.from, pools) == PlaceOf(y.from, b.pools) &&
-           PlaceOf(x.to, pools) == PlaceOf(y.to, b.pools) && x.link == y.link && x.path == y.path;
+    return PlaceOf(x.from, a.pools) == PlaceOf(y.from, b.pools) &&
+           PlaceOf(x.to, a.pools) == PlaceOf(y.to, b.pools) && x.link == y.link && x.path == y.path;
   };
   return topology == b.topology && inter_pool == b.inter_pool &&
          std::ranges::equal(links, b.pool_links, is_same_link) &&
