@@ -130,7 +130,7 @@ class JobsTest(JobsFolder):
     def test_a_hang_is_ended(self):
         self.behave({"1": {"hangs": True}, "2": {"hangs": True}})
         job = self.job()
-        job["metrics"]["start_limit_seconds"] = 5
+        job["metrics"]["start_limit_seconds"] = 10
         answer = json.loads(self.tune(trials=1, job=job, expect=10).stdout)
         self.assertEqual([t["outcome"] for t in answer["trials"]], ["hang"])
         self.assertEqual(len(self.began()), 2)  # tried once more
@@ -303,7 +303,7 @@ class ServedJobsTest(ServedFolder):
         self.wait_for(lambda: self.state_of(address, study) == "paused")
         self.assertNotEqual(self.processes(study), [])
         self.let_go()
-        self.wait_for(lambda: not self.processes(study))
+        self.wait_for(lambda: list(self.jobs.glob("*.result.json")))
         self.assertEqual(self.state_of(address, study), "paused")
         self.run_cli("--server", address, "study", "resume", study)
         self.check_whole(self.ended(address, study), trials=1)
