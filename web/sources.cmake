@@ -48,6 +48,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/report_file.tsx
     src/parts/run_errors.ts
     src/parts/save.ts
+    src/parts/study_state.tsx
     src/parts/study_words.tsx
     src/parts/sweep.ts
     src/parts/trace.ts
