@@ -276,6 +276,17 @@ pools:
 #  bandwidth_bytes_per_second_per_node: 25e9
 #  # Seconds of a message. Default: 30e-6.
 #  latency_seconds: 30e-6
+
+# Links of single pairs of pools that are not as inter_pool.
+#pool_links:
+#  - from: a
+#    to: b
+#    # Bytes per second of a node in one direction. Default: as inter_pool.
+#    bandwidth_bytes_per_second_per_node: 25e9
+#    # Seconds of a message. Default: as inter_pool.
+#    latency_seconds: 30e-6
+#    # direct, or host: through the memory of both hosts. Default: host between vendors, else direct.
+#    path: direct
 )";
 
 constexpr std::array kFiles = {StartingFile{"model.yaml", kModel},

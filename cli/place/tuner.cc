@@ -8,13 +8,13 @@
 #include <variant>
 
 #include "cli/program/terminal.h"
-#include "search_space/base/parallel_for.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/workload.h"
 #include "server/convert/convert.h"
+#include "server/process/parallel_for.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/fingerprint.h"
 #include "server/tuner/question/heterogeneous.h"

@@ -29,6 +29,8 @@ def write_init(folder, stems, root, text):
     lines = [f'"""{text}"""\n']
     for stem in stems:
         names = re.findall(r"^message (\w+)", (root / f"{stem}.proto").read_text(encoding="utf-8"), re.M)
+        if not names:  # only options of other files
+            continue
         imports = "".join(f"    {name} as {name},\n" for name in sorted(names))
         lines.append(f"from .{stem}_pb2 import (\n{imports})\n")
     (folder / "__init__.py").write_text("".join(lines), encoding="utf-8")

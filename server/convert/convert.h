@@ -16,7 +16,7 @@
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/engine/engine.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/answers/explain.h"
 #include "server/tuner/answers/sweep.h"

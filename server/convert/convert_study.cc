@@ -18,7 +18,7 @@
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
 #include "server/convert/wire_time.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/kubernetes_options.h"

@@ -19,7 +19,7 @@
 #include "server/convert/read_wire.h"
 #include "server/convert/status_wire.h"
 #include "server/convert/wire_time.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/wall_clock.h"
 #include "server/tuner/question/problem.h"
 

@@ -11,8 +11,8 @@
 #include "recorder/history_records.h"
 #include "recorder/store_access.h"
 #include "recorder/transfer.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/history_queries.h"
-#include "server/engine/study_codec.h"
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {

@@ -13,6 +13,7 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
 
 namespace meshwright {
 

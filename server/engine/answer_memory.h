@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/store_access.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {

@@ -29,13 +29,13 @@ constexpr int kJobThreads = 8;
 
 }  // namespace
 
-Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::Engine(std::unique_ptr<EngineState> state) : state_(std::move(state)) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const Knowledge& knowledge,
                                                       StudyCodec codec, EngineHooks hooks) {
-  auto state =
-      std::make_unique<State>(std::move(recorder), knowledge, std::move(codec), std::move(hooks));
-  State& s = *state;
+  auto state = std::make_unique<EngineState>(std::move(recorder), knowledge, std::move(codec),
+                                             std::move(hooks));
+  EngineState& s = *state;
   // All studies take one call, so that it takes one sync.
   RETURN_IF_ERROR(s.store.Write(
       [&s](Recorder& writer) { return ResumeStudies(writer, s.owner, s.codec, s.studies); }));

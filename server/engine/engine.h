@@ -13,9 +13,9 @@
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/store_access.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/journal_events.h"
-#include "server/engine/study_codec.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
@@ -26,34 +26,12 @@
 namespace meshwright {
 
 class AnswerMemory;
-
-struct CreateStudyOptions {
-  std::optional<std::string> study_id = {};
-  std::optional<std::string> request_id = {};
-};
+struct EngineState;
 
 // The start of a study that was run outside the engine, and the history that it learnt from.
 struct OutsideRun {
   std::int64_t start_time_ms = 0;
   std::int64_t history_sequence = 0;
-};
-
-struct EngineHooks {
-  // Called from any thread with an error that no caller can be given: the store failed during a
-  // study.
-  std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
-  // Runs a study. Tests replace it to hold a study while it runs.
-  std::function<absl::StatusOr<StudyAnswer>(const ResolvedStudy&, const Knowledge&,
-                                            const StudyControl&)>
-      run = [](const ResolvedStudy& study, const Knowledge& knowledge,
-               const StudyControl& control) { return RunStudy(study, knowledge, control); };
-  // Returns the time by which the progress of studies is thinned. Tests replace it; called from any
-  // thread.
-  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
-  // Is told how long each group of writes took, from any thread; null: nobody is.
-  std::function<void(std::chrono::duration<double>)> on_store_write = {};
-  // True if studies may run the commands in their requests, as this process's user.
-  bool allows_jobs = false;
 };
 
 // The studies of one kind that wait for a thread, and those that have one.
@@ -137,9 +115,8 @@ class Engine {
   [[nodiscard]] int schema_version() const;
 
  private:
-  struct State;
-  explicit Engine(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Engine(std::unique_ptr<EngineState> state);
+  std::unique_ptr<EngineState> state_;
 };
 
 }  // namespace meshwright

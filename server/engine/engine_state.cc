@@ -38,12 +38,12 @@ constexpr int kIntervalsPerAge = 100;
 }  // namespace
 
 // The caller publishes the study.
-absl::StatusOr<StudyRecord> Engine::State::Finish(const StudyEnding& ending) const {
+absl::StatusOr<StudyRecord> EngineState::Finish(const StudyEnding& ending) const {
   return WriteTo(access, [&](Recorder& recorder) { return EndStudy(recorder, ending); });
 }
 
-absl::StatusOr<InsertedStudy> Engine::State::Insert(StudyRecord record,
-                                                    const CreateStudyOptions& options) const {
+absl::StatusOr<InsertedStudy> EngineState::Insert(StudyRecord record,
+                                                  const CreateStudyOptions& options) const {
   record.owner = owner;
   record.request_id = options.request_id;
   record.request_hash += options.study_id.value_or("");  // it is part of what the client asked for
@@ -58,18 +58,18 @@ absl::StatusOr<InsertedStudy> Engine::State::Insert(StudyRecord record,
   }
 }
 
-void Engine::State::Run(Lane lane, const std::stop_token& stop) {
+void EngineState::Run(Lane lane, const std::stop_token& stop) {
   while (const auto id = NextStudy(lane, stop)) RunOne(*id);
 }
 
-std::optional<std::string> Engine::State::NextStudy(Lane lane, const std::stop_token& stop) {
+std::optional<std::string> EngineState::NextStudy(Lane lane, const std::stop_token& stop) {
   std::unique_lock lock(mutex);
   changed.wait(lock, stop, [this, lane] { return !studies.IsEmpty(lane); });
   if (is_stopping || studies.IsEmpty(lane)) return std::nullopt;
   return studies.Begin(lane);
 }
 
-absl::StatusOr<ResolvedStudy> Engine::State::Begin(const std::string& id) {
+absl::StatusOr<ResolvedStudy> EngineState::Begin(const std::string& id) {
   ASSIGN_OR_RETURN(const StudyRecord record, ReadFrom(access, [&](const Recorder& recorder) {
                      return recorder.GetStudy(id);
                    }));
@@ -84,8 +84,8 @@ absl::StatusOr<ResolvedStudy> Engine::State::Begin(const std::string& id) {
   return study;
 }
 
-absl::Status Engine::State::SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
-                                       StudyRequest& request) const {
+absl::Status EngineState::SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
+                                     StudyRequest& request) const {
   const auto updated = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kRunning, .time_ms = NowMs(), .owner = owner});
   // A study that was cancelled after it left the queue goes on: its stop token ends it at once.
@@ -98,13 +98,13 @@ absl::Status Engine::State::SetRunning(Recorder& recorder, const std::string& id
   return absl::OkStatus();
 }
 
-HistorySource Engine::State::HistoryUpTo(std::int64_t sequence) {
+HistorySource EngineState::HistoryUpTo(std::int64_t sequence) {
   return {.sequence = sequence, .read = [this, sequence](const Problem& problem) {
             return history.Read(problem, sequence);
           }};
 }
 
-void Engine::State::RunOne(const std::string& id) {
+void EngineState::RunOne(const std::string& id) {
   const auto study = Begin(id);
   if (!study.ok()) {
     Conclude(id, FailedEnding(id, study.status()), /*was_cut=*/false);
@@ -127,8 +127,8 @@ void Engine::State::RunOne(const std::string& id) {
   Conclude(id, std::move(ending), WasCut(answer));
 }
 
-absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id, const ResolvedStudy& study,
-                                                  std::optional<Progress>& unsaved_progress) {
+absl::StatusOr<StudyAnswer> EngineState::Answer(const std::string& id, const ResolvedStudy& study,
+                                                std::optional<Progress>& unsaved_progress) {
   std::stop_token cancel;
   std::stop_token leave;
   {
@@ -162,8 +162,8 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id, const R
   }
 }
 
-absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const ResolvedStudy& study,
-                                               StudyControl control) {
+absl::StatusOr<StudyAnswer> EngineState::Try(const std::string& id, const ResolvedStudy& study,
+                                             StudyControl control) {
   const auto& [request, problem, baseline, replay] = study;
   if (!request.trials.has_value()) return hooks.run(study, knowledge, control);
   const auto write = [this, &id](const StoreCall& call) {
@@ -185,14 +185,14 @@ absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const Reso
   return hooks.run(study, knowledge, control);
 }
 
-EventRecord Engine::State::ProgressEvent(const std::string& id, const Progress& progress) const {
+EventRecord EngineState::ProgressEvent(const std::string& id, const Progress& progress) const {
   return {.study_id = id,
           .time_ms = NowMs(),
           .kind = kProgressEventKind,
           .payload = codec.encode_progress(progress)};
 }
 
-void Engine::State::AppendProgress(const std::string& id, const Progress& progress) {
+void EngineState::AppendProgress(const std::string& id, const Progress& progress) {
   const EventRecord event = ProgressEvent(id, progress);
   Report(id, store.Write([&](Recorder& recorder) {
     return recorder.AppendEvents({&event, 1}).status();
@@ -200,7 +200,7 @@ void Engine::State::AppendProgress(const std::string& id, const Progress& progre
   followers.Publish(id);
 }
 
-absl::Status Engine::State::Interrupt(const std::string& id) const {
+absl::Status EngineState::Interrupt(const std::string& id) const {
   const EventRecord event = {.study_id = id, .time_ms = NowMs(), .kind = kShutdownEventKind};
   return access.write([&](Recorder& recorder) -> absl::Status {
     RETURN_IF_ERROR(recorder.AppendEvents({&event, 1}).status());
@@ -210,7 +210,7 @@ absl::Status Engine::State::Interrupt(const std::string& id) const {
   });
 }
 
-absl::StatusOr<StudyRecord> Engine::State::Become(const std::string& id, StudyState state) const {
+absl::StatusOr<StudyRecord> EngineState::Become(const std::string& id, StudyState state) const {
   return WriteTo(access, [&](Recorder& recorder) {
     return recorder.UpdateStudy(
         {.study_id = id, .state = state, .time_ms = NowMs(), .owner = owner});
@@ -218,13 +218,13 @@ absl::StatusOr<StudyRecord> Engine::State::Become(const std::string& id, StudySt
 }
 
 // The caller holds the mutex.
-void Engine::State::Queue(const std::string& id, Lane lane) {
+void EngineState::Queue(const std::string& id, Lane lane) {
   studies.Push(id, lane);
   changed.notify_all();
 }
 
 // The caller holds the mutex, so that a study cannot be cancelled while its end is being stored.
-absl::Status Engine::State::Save(const std::string& id, StudyEnding& ending, bool was_cut) {
+absl::Status EngineState::Save(const std::string& id, StudyEnding& ending, bool was_cut) {
   const RunningStudy& study = *studies.Running(id);
   if (study.is_cancelled_by_user && ending.state != StudyState::kFailed) {
     ending.state = StudyState::kCancelled;
@@ -236,7 +236,7 @@ absl::Status Engine::State::Save(const std::string& id, StudyEnding& ending, boo
   return study.next_state.has_value() ? Become(id, *study.next_state).status() : Interrupt(id);
 }
 
-void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was_cut) {
+void EngineState::Conclude(const std::string& id, StudyEnding ending, bool was_cut) {
   for (int attempt = 1;; ++attempt) {
     bool is_over = false;
     {
@@ -263,9 +263,9 @@ void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was
 
 // Writes in one call, so that it takes one sync. The answer is kept even if its calibration cannot
 // be stored.
-absl::StatusOr<StudyRecord> Engine::State::Record(
-    const StudyRecord& record, const std::optional<CalibrationRecord>& calibration,
-    const StudyEnding& ending) const {
+absl::StatusOr<StudyRecord> EngineState::Record(const StudyRecord& record,
+                                                const std::optional<CalibrationRecord>& calibration,
+                                                const StudyEnding& ending) const {
   absl::Status explained;
   ASSIGN_OR_RETURN(StudyRecord study,
                    WriteTo(access, [&](Recorder& recorder) -> absl::StatusOr<StudyRecord> {
@@ -279,8 +279,8 @@ absl::StatusOr<StudyRecord> Engine::State::Record(
 
 // The caller holds the mutex. After releasing it, the caller publishes the study and stops it with
 // `cancel`.
-absl::StatusOr<StudyRecord> Engine::State::Cancel(std::string_view id,
-                                                  std::optional<std::stop_source>& cancel) {
+absl::StatusOr<StudyRecord> EngineState::Cancel(std::string_view id,
+                                                std::optional<std::stop_source>& cancel) {
   ASSIGN_OR_RETURN(const StudyRecord study, queries.GetStudy(id));
   if (IsTerminal(study.state)) return study;
   RunningStudy* const running = studies.Running(id);
@@ -307,8 +307,8 @@ absl::StatusOr<StudyRecord> Engine::State::Cancel(std::string_view id,
 
 // The caller holds the mutex. After releasing it, the caller publishes the study and stops
 // `to_stop`, but not its jobs.
-absl::StatusOr<StudyRecord> Engine::State::Pause(std::string_view id,
-                                                 std::optional<RunningStudy>& to_stop) {
+absl::StatusOr<StudyRecord> EngineState::Pause(std::string_view id,
+                                               std::optional<RunningStudy>& to_stop) {
   ASSIGN_OR_RETURN(StudyRecord study, queries.GetStudy(id));
   if (study.state == StudyState::kPaused) return study;
   RunningStudy* const running = studies.Running(id);
@@ -323,7 +323,7 @@ absl::StatusOr<StudyRecord> Engine::State::Pause(std::string_view id,
 }
 
 // The caller holds the mutex, and publishes the study after releasing it.
-absl::StatusOr<StudyRecord> Engine::State::Resume(std::string_view id) {
+absl::StatusOr<StudyRecord> EngineState::Resume(std::string_view id) {
   ASSIGN_OR_RETURN(StudyRecord study, ReadFrom(access, [&](const Recorder& recorder) {
                      return recorder.GetStudy(id);
                    }));

@@ -18,12 +18,11 @@
 #include "recorder/records.h"
 #include "recorder/store_access.h"
 #include "server/engine/answer_memory.h"
-#include "server/engine/engine.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/followers.h"
 #include "server/engine/history_memory.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/store.h"
-#include "server/engine/study_codec.h"
 #include "server/engine/study_queue.h"
 #include "server/process/owner.h"
 #include "server/tuner/question/knowledge.h"
@@ -35,9 +34,9 @@
 namespace meshwright {
 
 // The studies of an engine: those that wait, and the threads that run them.
-struct Engine::State {
-  State(Recorder recorder_in, const Knowledge& knowledge_in, StudyCodec codec_in,
-        EngineHooks hooks_in)
+struct EngineState {
+  EngineState(Recorder recorder_in, const Knowledge& knowledge_in, StudyCodec codec_in,
+              EngineHooks hooks_in)
       : knowledge(knowledge_in),
         codec(std::move(codec_in)),
         hooks(std::move(hooks_in)),

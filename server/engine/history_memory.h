@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/store_access.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"

@@ -15,7 +15,7 @@
 #include "recorder/store_access.h"
 #include "recorder/transfer.h"
 #include "recorder/trial_records.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {

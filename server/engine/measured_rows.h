@@ -10,7 +10,7 @@
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "search_space/base/units.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"

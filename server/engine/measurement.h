@@ -3,7 +3,7 @@
 #include <string>
 
 #include "recorder/history_records.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "recorder/recorder.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/study_queue.h"
 
 namespace meshwright {

@@ -15,7 +15,7 @@
 #include "recorder/trial_records.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"

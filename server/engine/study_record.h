@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
 #include "recorder/records.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 

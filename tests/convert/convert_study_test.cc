@@ -13,7 +13,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/study_record.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/heterogeneous.h"
@@ -312,7 +312,11 @@ TEST(EstimateTest, HasTheContractsFields) {
       R"("memory_breakdown_bytes": {"activations": 0, "framework_cache": 0, "gradients": 10, )"
       R"("optimizer_states": 0, "transient": 0, "weights": 0}, )"
       R"("peak_memory_bytes_by_stage": [9, 10], "tier": "simulated", "provenance": "fitted", )"
-      R"("applied_defaults": [{"field": "f", "value": "v", "source": "s"}], "warnings": ["w"]})");
+      R"("applied_defaults": [{"field": "f", "value": "v", "source": "s"}], "warnings": ["w"], )"
+      R"("stages": [{"pool": "a", "replica_group": 1, "forward_seconds": 1, )"
+      R"("backward_seconds": 2, "message_seconds": 3, "reserved_memory_bytes": 4, )"
+      R"("memory_capacity_bytes": 5, "fits": true, "idle_ratio": 0.5}], )"
+      R"("idle_nodes_by_pool": {"a": 1}})");
 }
 
 StudyResult SampleResult() {

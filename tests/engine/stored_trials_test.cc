@@ -15,7 +15,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/engine/engine.h"
-#include "server/engine/study_codec.h"
+#include "server/engine/engine_options.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"

@@ -51,6 +51,9 @@ FileDescriptorSet Current() {
       v1::Trial::descriptor()->file(),           costmodel::v1::Chip::descriptor()->file()};
   FileDescriptorSet set;
   for (const FileDescriptor* const file : files) file->CopyTo(set.add_file());
+  google::protobuf::DescriptorPool::generated_pool()
+      ->FindFileByName("meshwright/v1/options.proto")
+      ->CopyTo(set.add_file());
   return set;
 }
 

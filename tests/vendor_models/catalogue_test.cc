@@ -56,7 +56,7 @@ TEST(CatalogueTest, EveryChipIsPlausible) {
     EXPECT_TRUE(chip.is_built_in);
     // A core of a CPU is included for testing jobs.
     const bool is_accelerator = spec.id != "cpu-generic";
-    EXPECT_GE(spec.memory_capacity, is_accelerator ? GiB(16) : GiB(1));
+    EXPECT_GE(spec.memory_capacity, is_accelerator ? GiB(8) : GiB(1));
     if (spec.reported_memory_capacity.count > 0) {
       EXPECT_GE(spec.reported_memory_capacity / spec.memory_capacity, 0.9);
     }

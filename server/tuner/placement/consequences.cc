@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "search_space/base/parallel_for.h"
 #include "search_space/base/status.h"
+#include "server/process/parallel_for.h"
 
 namespace meshwright {
 namespace {

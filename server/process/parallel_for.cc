@@ -1,4 +1,4 @@
-#include "search_space/base/parallel_for.h"
+#include "server/process/parallel_for.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,12 +1,17 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -33,6 +38,29 @@ struct StudyCodec {
   std::function<absl::StatusOr<Question>(std::string_view)> decode_question = {};
   // Prints a case as StudyControl::print_case does.
   std::function<std::string(const Question&, const ParallelPlan&)> print_case = {};
+};
+
+struct CreateStudyOptions {
+  std::optional<std::string> study_id = {};
+  std::optional<std::string> request_id = {};
+};
+
+struct EngineHooks {
+  // Called from any thread with an error that no caller can be given: the store failed during a
+  // study.
+  std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
+  // Runs a study. Tests replace it to hold a study while it runs.
+  std::function<absl::StatusOr<StudyAnswer>(const ResolvedStudy&, const Knowledge&,
+                                            const StudyControl&)>
+      run = [](const ResolvedStudy& study, const Knowledge& knowledge,
+               const StudyControl& control) { return RunStudy(study, knowledge, control); };
+  // Returns the time by which the progress of studies is thinned. Tests replace it; called from any
+  // thread.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  // Is told how long each group of writes took, from any thread; null: nobody is.
+  std::function<void(std::chrono::duration<double>)> on_store_write = {};
+  // True if studies may run the commands in their requests, as this process's user.
+  bool allows_jobs = false;
 };
 
 }  // namespace meshwright
