@@ -33,6 +33,7 @@
 #include "server/convert/study_wire.h"
 #include "server/engine/answer_memory.h"
 #include "server/engine/engine.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/store_path.h"
 #include "server/flags.h"

@@ -22,6 +22,7 @@
 #include "server/convert/status_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/convert/wire_time.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/study_id.h"
 #include "server/tuner/question/resolved_study.h"

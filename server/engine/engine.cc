@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "recorder/history_records.h"
 #include "recorder/records.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
