@@ -36,6 +36,13 @@ def write_init(folder, stems, root, text):
     (folder / "__init__.py").write_text("".join(lines), encoding="utf-8")
 
 
+def typed(text):
+    """Returns the text of a stub as mypy takes it. protoc leaves out the type of an empty list and of fields whose
+    names are words of Python, and gives numbers of extensions the type of a class's."""
+    text = text.replace("__slots__ = []", "__slots__ = ()").replace("**kwargs)", "**kwargs: object)")
+    return re.sub(r"^(\w+): _ClassVar\[int\]$", r"\1: int", text, flags=re.M)
+
+
 def generate(proto, package, protoc, plugin):
     source = proto / "meshwright" / "v1"
     stems = sorted(path.stem for path in source.glob("*.proto") if path.stem not in SKIPPED)
@@ -54,9 +61,8 @@ def generate(proto, package, protoc, plugin):
         run_protoc(protoc, folder / "renamed", folder,
                    ["meshwright/rpc/error_details.proto", "meshwright/rpc/status.proto"])
         made = folder / "meshwright"
-        for path in made.rglob("*.pyi"):  # mypy cannot tell the type of an empty list
-            path.write_text(path.read_text(encoding="utf-8").replace("__slots__ = []", "__slots__ = ()"),
-                            encoding="utf-8")
+        for path in made.rglob("*.pyi"):
+            path.write_text(typed(path.read_text(encoding="utf-8")), encoding="utf-8")
         for path in (made / "v1").glob("*_pb2_grpc.py"):  # a file without a service has nothing in it
             if "class " not in path.read_text(encoding="utf-8"):
                 path.unlink()

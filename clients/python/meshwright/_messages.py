@@ -12,6 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from .errors import FieldMistake, invalid_request
+from .v1.options_pb2 import printed_if_stated
 
 M = TypeVar("M", bound=Message)
 
@@ -39,7 +40,8 @@ def parse(kind: Type[M], value: Union[M, Mapping[str, Any]], path: str = "") -> 
 
 def to_dict(message: Message) -> Dict[str, Any]:
     """Returns a message as the JSON that the command line prints: names as in the protos, and also
-    fields that are 0, false or empty, except those that may be absent. 64-bit integers are ints."""
+    fields that are 0, false or empty, except those that may be absent and the lists that the protos
+    mark as `printed_if_stated`. 64-bit integers are ints."""
     return _plain(message)
 
 
@@ -49,6 +51,8 @@ def _plain(message: Message) -> Dict[str, Any]:
         if _has_presence(field) and not message.HasField(field.name):
             continue
         value = getattr(message, field.name)
+        if not value and field.GetOptions().Extensions[printed_if_stated]:
+            continue
         if _is_map(field):
             inner = field.message_type.fields_by_name["value"]
             made[field.name] = {str(key): _value(inner, value[key]) for key in sorted(value)}
