@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 
 namespace meshwright {
 namespace {
+
+// The most stages of a plan, those of each replica counted: they are placed one after the other.
+constexpr std::int64_t kMaxPlacedStages = 200'000;
 
 // The nodes of one pool, as stages take them.
 struct TakenNodes {
@@ -114,6 +118,15 @@ std::vector<FieldViolation> CheckPlaces(const ParallelPlan& plan, const ClusterS
     }
   }
   if (!violations.empty()) return violations;
+  std::int64_t stages = 0;  // each factor is at most 10^8, and the sum stops at the limit
+  for (const ReplicaGroup& group : groups) {
+    stages += std::int64_t{group.replica_count} * static_cast<std::int64_t>(group.stages.size());
+    if (stages <= kMaxPlacedStages) continue;
+    add("replica_groups", fmt::format("have more than {} stages, those of each replica counted; "
+                                      "must be at most as many",
+                                      kMaxPlacedStages));
+    return violations;
+  }
   const StagePlaces places = PlaceStages(plan, cluster);
   for (const std::size_t g : places.uneven_groups) {
     add(fmt::format("replica_groups[{}].replica_count", g),

@@ -37,6 +37,18 @@ PlanRequest Unequal(const Question& question) {
                              {.micro_batch_count = batch / 4, .stages = {StageOn("b", 4)}}}};
 }
 
+// Placing so many replicas one after the other would hold up others.
+TEST(ReplicaGroupsTest, ReplicasBeyondAllClustersAreRefusedBeforeTheyArePlaced) {
+  Question question = TwoPools();
+  PlanRequest plan = Unequal(question);
+  plan.replica_groups[0].replica_count = 100'000'000;
+  const auto problem = ResolveProblem(question, Known());
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  const auto resolved = ResolvePlan(plan, *problem, "plan");
+  EXPECT_THAT(std::string(resolved.status().message()),
+              testing::HasSubstr("have more than 200000 stages"));
+}
+
 TEST(ReplicaGroupsTest, TheirOrderMakesNoOtherPlan) {
   const Question question = TwoPools();
   const Problem problem = Resolved(question);
