@@ -53,6 +53,10 @@ std::optional<Value> ReadOne(const MessageReader& in, std::string_view name) {
   }
 }
 
+// The most stages of a plan. No model has so many layers, and a few bytes with `count` must not
+// take much memory.
+constexpr int kMostStages = 1'000;
+
 // Returns each stage, also of those that state a `count`.
 std::vector<StagePlan> ReadStages(const MessageReader& in, std::string_view name);
 
@@ -66,9 +70,17 @@ List ReadList(const MessageReader& in, std::string_view name) {
     return ReadStages(in, name);
   } else {
     List groups;
+    std::size_t stage_count = 0;
     for (const MessageReader& group : in.Children(name)) {
       groups.push_back(ReadAll<ReplicaGroup>(group, kReplicaGroupFields));
       if (groups.back().stages.empty()) group.Add("stages", "empty; must have at least one stage");
+      stage_count += groups.back().stages.size();
+      if (stage_count > static_cast<std::size_t>(kMostStages)) {
+        group.Add("stages", fmt::format("all groups have more than {} stages; must have at most "
+                                        "as many",
+                                        kMostStages));
+        break;
+      }
     }
     return groups;
   }
@@ -79,9 +91,11 @@ std::vector<StagePlan> ReadStages(const MessageReader& in, std::string_view name
   for (const MessageReader& stage : in.Children(name)) {
     const StagePlan own = ReadAll<StagePlan>(stage, kStageFields);
     const int count = stage.Int("count").value_or(1);
-    if (count < 1 || count > kLargestSize) {
-      stage.Add("count", fmt::format("{}; must be 1 .. {}", count, kLargestSize));
-      continue;
+    const int room = kMostStages - static_cast<int>(stages.size());
+    if (count < 1 || count > room) {
+      stage.Add("count",
+                fmt::format("{}; must be >= 1, and all stages at most {}", count, kMostStages));
+      break;  // what follows may be as long
     }
     stages.insert(stages.end(), static_cast<std::size_t>(count), own);
   }
