@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -39,8 +40,26 @@ TEST(ReadPlanTest, StagesWithACountAreListed) {
   EXPECT_EQ(plan.replica_groups.front().stages, plan.stages);
   wire.mutable_stages(1)->set_count(0);
   ReadPlan(MessageReader(wire, "plan", found));
-  EXPECT_EQ(found,
-            (std::vector<FieldViolation>{{"plan.stages[1].count", "0; must be 1 .. 10000"}}));
+  EXPECT_EQ(found, (std::vector<FieldViolation>{
+                       {"plan.stages[1].count", "0; must be >= 1, and all stages at most 1000"}}));
+}
+
+// A few bytes must not take much memory.
+TEST(ReadPlanTest, CountsAreBoundedTogether) {
+  v1::Plan wire;
+  for (int i = 0; i < 50; ++i) wire.add_stages()->set_count(300);
+  std::vector<FieldViolation> found;
+  EXPECT_EQ(ReadPlan(MessageReader(wire, "plan", found)).stages.size(), 900U);
+  EXPECT_THAT(found,
+              testing::Contains(FieldViolation{"plan.stages[3].count",
+                                               "300; must be >= 1, and all stages at most 1000"}));
+
+  v1::Plan groups;
+  for (int i = 0; i < 50; ++i) groups.add_replica_groups()->add_stages()->set_count(300);
+  found.clear();
+  EXPECT_EQ(ReadPlan(MessageReader(groups, "plan", found)).replica_groups.size(), 4U);
+  EXPECT_THAT(found, testing::Contains(
+                         testing::Field(&FieldViolation::field, "plan.replica_groups[3].stages")));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
