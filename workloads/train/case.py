@@ -61,7 +61,7 @@ PLAN = {
     "optimizer_offload_ratio": (only(0), 0), "stages": (only([]), []),
     "rank_order": (word("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"), "tp-cp-ep-dp-pp"),
     "activation_offload_ratio": (only(0), 0), "whole_weights_ratio": (ratio, 0),
-    "pools": (only([]), [])}
+    "pools": (only([]), []), "replica_groups": (only([]), [])}
 RECOMPUTE = {
     "granularity": (word("none", "selective", "full"), "none"), "layer_counts": (counts, []),
     "modules": (only([], ["core_attn"]), []), "selective_layer_counts": (counts, [])}
