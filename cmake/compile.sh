@@ -7,10 +7,21 @@
 # the build folder, in which ninja starts this script. The bytes of a precompiled header name its folder
 # too. So each is made anew in each checkout, and gets a checksum beside it, over what it was made from, by
 # which ccache tells it from others (CCACHE_PCH_EXTSUM).
+#
+# A unity source includes its sources by absolute paths, which end up in the messages of tests (__FILE__):
+# a copy beside it, which is compiled instead, includes them relative to the checkout.
 for argument in "$@"; do
   shift
   case "$argument" in
     "$PWD"/*) argument=${argument#"$PWD"/} ;;
+  esac
+  case "$argument" in
+    */Unity/unity_*_cxx.cxx)
+      copy=${argument%.cxx}.relative.cxx
+      sed "s|^#include \"$CCACHE_BASEDIR/|#include \"|" "$argument" >"$copy.new"
+      if cmp -s "$copy.new" "$copy"; then rm "$copy.new"; else mv "$copy.new" "$copy"; fi
+      argument=$copy
+      ;;
   esac
   set -- "$@" "$argument"
 done

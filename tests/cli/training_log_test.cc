@@ -9,6 +9,7 @@
 #include <string>
 
 #include "search_space/base/status.h"
+#include "tests/files/source_folder.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 
 // Returns the log on which the harness is tested too.
 std::string Sample(const std::string& name) {
-  std::ifstream file(MESHWRIGHT_SOURCE_DIR "/tests/workloads/logs/" + name + ".log");
+  std::ifstream file(SourceFolder() / "tests/workloads/logs" / (name + ".log"));
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/process/spawn.h"
+#include "tests/files/source_folder.h"
 
 namespace meshwright {
 
@@ -17,10 +18,10 @@ FakeKubernetes::FakeKubernetes(const std::string& script, const std::string& fol
   auto input = MakePipe();
   auto output = MakePipe();
   EXPECT_TRUE(input.ok() && output.ok()) << input.status() << output.status();
-  const auto pid = Spawn(
-      {.arguments = {"python3", MESHWRIGHT_SOURCE_DIR "/tests/launchers/fake_kubernetes.py", path},
-       .descriptors = {{STDIN_FILENO, input->read.number()},
-                       {STDOUT_FILENO, output->write.number()}}});
+  const auto pid =
+      Spawn({.arguments = {"python3", SourceFolder() / "tests/launchers/fake_kubernetes.py", path},
+             .descriptors = {{STDIN_FILENO, input->read.number()},
+                             {STDOUT_FILENO, output->write.number()}}});
   EXPECT_TRUE(pid.ok()) << pid.status();
   pid_ = *pid;
   input_ = std::move(input->write);

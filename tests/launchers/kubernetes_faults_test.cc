@@ -12,6 +12,7 @@
 #include "server/tuner/question/kubernetes_options.h"
 #include "tests/events/gate.h"
 #include "tests/events/wait_for.h"
+#include "tests/files/source_folder.h"
 #include "tests/launchers/fake_kubernetes.h"
 #include "tests/launchers/job_engine_conformance.h"
 
@@ -74,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Kubernetes, KubernetesFaultTest,
 
 // The certificates are those of tls/README.md.
 TEST_P(KubernetesFaultTest, OnlyAServerOfTheAuthorityIsTalkedTo) {
-  const std::string folder = MESHWRIGHT_SOURCE_DIR "/tests/launchers/tls/";
+  const std::string folder = SourceFolder() / "tests/launchers/tls/";
   const auto script = [&](const std::string& name) {
     return fmt::format(R"({{"tls": {{"certificate": "{0}{1}.pem", "key": "{0}{1}.key"}}}})", folder,
                        name);

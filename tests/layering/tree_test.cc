@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/files/source_folder.h"
 #include "tests/layering/declarations.h"
 #include "tests/layering/folders.h"
 #include "tests/layering/page_paths.h"
@@ -126,7 +127,7 @@ std::string ReadFile(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-const std::filesystem::path kRoot = MESHWRIGHT_SOURCE_DIR;
+const std::filesystem::path kRoot = SourceFolder();
 
 // Returns every file outside build/ and hidden folders, as paths from the root.
 std::set<std::string> FilesOfTheTree() {

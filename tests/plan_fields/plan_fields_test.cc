@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -31,6 +32,7 @@
 #include "server/plugins/protocol/columns.h"
 #include "server/plugins/wire/question_wire.h"
 #include "server/tuner/question/problem.h"
+#include "tests/files/source_folder.h"
 #include "vendor_models/abi/meshwright_costmodel.h"
 
 namespace meshwright {
@@ -358,7 +360,7 @@ std::set<std::string> PythonKeys(const std::string& path, const std::string& nam
 
 // The reader may omit a field whose default is written nowhere: it refuses a plan that states it.
 TEST(PlanFieldsTest, TheReaderOfJobsKnowsThem) {
-  const std::string path = std::string(MESHWRIGHT_SOURCE) + "/workloads/train/case.py";
+  const std::filesystem::path path = SourceFolder() / "workloads/train/case.py";
   const std::set<std::string> keys = PythonKeys(path, "PLAN");
   ForEachRow(kPlanFields, [&](const auto& field) {
     if (field.facts.default_is_written == DefaultIsWritten::kNowhere) return;

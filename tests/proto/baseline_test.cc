@@ -23,6 +23,7 @@
 #include "meshwright/v1/problem.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "meshwright/v1/trial.pb.h"
+#include "tests/files/source_folder.h"
 #include "tests/proto/compatibility.h"
 
 namespace meshwright {
@@ -40,7 +41,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAreArray;
 
-constexpr char kBaseline[] = MESHWRIGHT_PROTO_BASELINE;
+const std::filesystem::path kBaseline = SourceFolder() / "proto/baseline/meshwright.txtpb";
 
 FileDescriptorSet Current() {
   const FileDescriptor* const files[] = {
@@ -65,7 +66,7 @@ std::vector<std::string> NamesOf(const FileDescriptorSet& set) {
 
 std::vector<std::string> NamesInTheTree() {
   std::vector<std::string> names;
-  const std::filesystem::path root = MESHWRIGHT_PROTO_FOLDER;
+  const std::filesystem::path root = SourceFolder() / "proto";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "meshwright")) {
     if (entry.path().extension() != ".proto") continue;
     names.push_back(std::filesystem::relative(entry.path(), root).string());

@@ -20,6 +20,7 @@
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/files/source_folder.h"
 
 namespace meshwright {
 namespace {
@@ -45,7 +46,8 @@ std::string ReadFile(const std::filesystem::path& path) {
 
 std::vector<Scenario> Scenarios() {
   std::vector<Scenario> scenarios;
-  for (const auto& entry : std::filesystem::directory_iterator(MESHWRIGHT_SCENARIOS)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SourceFolder() / "tests/scenarios")) {
     const std::string file = entry.path().filename();
     if (!file.ends_with(kRequestEnding)) continue;
     const std::string name = file.substr(0, file.size() - kRequestEnding.size());

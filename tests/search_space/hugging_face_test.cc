@@ -11,6 +11,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
+#include "tests/files/source_folder.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {
@@ -19,7 +20,7 @@ namespace MESHWRIGHT_TEST_FILE {
 using Json = nlohmann::json;
 
 std::string ReadExample(const std::string& path) {
-  std::ifstream file(std::string(MESHWRIGHT_EXAMPLES "/") + path);
+  std::ifstream file(SourceFolder() / "examples" / path);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -14,6 +14,7 @@
 #include "search_space/base/status.h"
 #include "search_space/import/hugging_face.h"
 #include "search_space/spec/model.h"
+#include "tests/files/source_folder.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -29,7 +30,7 @@ std::vector<std::string> Cells(const std::string& line) {
 
 // Returns the rows of tests/data/models.tsv by column.
 std::vector<Row> PublishedModels() {
-  std::ifstream file(MESHWRIGHT_MODELS);
+  std::ifstream file(SourceFolder() / "tests/data/models.tsv");
   std::string line;
   std::getline(file, line);
   const std::vector<std::string> columns = Cells(line);

@@ -7,6 +7,7 @@
 #include "search_space/import/hugging_face.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
+#include "tests/files/source_folder.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {
@@ -16,7 +17,7 @@ using Json = nlohmann::json;
 
 // DeepSeek-V3's published file.
 Json DeepseekFile() {
-  std::ifstream file(MESHWRIGHT_EXAMPLES "/deepseek-v3/config.json");
+  std::ifstream file(SourceFolder() / "examples/deepseek-v3/config.json");
   return Json::parse(file);
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -18,15 +19,16 @@
 #include "server/tuner/import/import.h"
 #include "server/tuner/import/imported_job.h"
 #include "server/tuner/import/setting_reader.h"
+#include "tests/files/source_folder.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
-constexpr char kFolder[] = MESHWRIGHT_SOURCE_DIR "/tests/data/launch_scripts/";
+const std::filesystem::path kFolder = SourceFolder() / "tests/data/launch_scripts";
 
 absl::StatusOr<std::string> Text(const std::string& path) {
-  std::ifstream file(kFolder + path, std::ios::binary);
+  std::ifstream file(kFolder / path, std::ios::binary);
   if (!file) return absl::NotFoundError(path);
   std::ostringstream text;
   text << file.rdbuf();
