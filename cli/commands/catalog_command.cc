@@ -3,10 +3,10 @@
 #include <string>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/program/program.h"
 #include "cli/reports/chip_table.h"
 #include "cli/reports/print_answer.h"
+#include "cli/source/connection.h"
 #include "recorder/schema.h"
 #include "search_space/base/status.h"
 #include "server/convert/catalog_wire.h"

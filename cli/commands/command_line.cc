@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/place_command.h"
 #include "cli/help/help_text.h"
-#include "cli/place/place_command.h"
 #include "server/engine/store_path.h"
 
 namespace meshwright {

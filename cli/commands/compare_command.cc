@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/input/input_files.h"
 #include "cli/input/json_text.h"
 #include "cli/input/read_file.h"
@@ -19,6 +18,7 @@
 #include "cli/program/terminal.h"
 #include "cli/reports/comparison.h"
 #include "cli/reports/print_answer.h"
+#include "cli/source/connection.h"
 #include "estimator/learning/uncertainty.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "search_space/base/status.h"

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
@@ -24,6 +23,7 @@
 #include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/source/connection.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/case_answers.h"

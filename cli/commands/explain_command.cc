@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
@@ -16,6 +15,7 @@
 #include "cli/program/terminal.h"
 #include "cli/reports/explain_report.h"
 #include "cli/reports/print_answer.h"
+#include "cli/source/connection.h"
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"

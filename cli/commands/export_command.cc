@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/stored_study.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
 #include "cli/program/field_names.h"
@@ -15,6 +14,7 @@
 #include "cli/program/terminal.h"
 #include "cli/reports/launch_lines.h"
 #include "cli/reports/print_answer.h"
+#include "cli/source/stored_study.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "search_space/base/status.h"

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/commands/study_command.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/stated_names.h"
@@ -23,6 +22,7 @@
 #include "cli/reports/csv_lists.h"
 #include "cli/reports/history_table.h"
 #include "cli/reports/print_answer.h"
+#include "cli/source/connection.h"
 #include "proto/json/json.h"
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
@@ -23,6 +22,7 @@
 #include "cli/program/terminal.h"
 #include "cli/reports/history_table.h"
 #include "cli/reports/print_answer.h"
+#include "cli/source/connection.h"
 #include "proto/json/json.h"
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/commands/model_calibration.h"
 #include "cli/input/input_files.h"
 #include "cli/input/whole_file.h"
@@ -16,6 +15,7 @@
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/model_report.h"
+#include "cli/source/connection.h"
 #include "search_space/base/status.h"
 #include "server/plugins/accuracy.h"
 #include "server/plugins/conformance/conformance.h"

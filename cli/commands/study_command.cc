@@ -8,8 +8,6 @@
 #include <string>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
-#include "cli/commands/stored_study.h"
 #include "cli/commands/study_remarks.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
@@ -30,6 +28,8 @@
 #include "cli/reports/study_answer.h"
 #include "cli/reports/study_table.h"
 #include "cli/reports/tune_report.h"
+#include "cli/source/connection.h"
+#include "cli/source/stored_study.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"

@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include "cli/commands/connection.h"
-#include "cli/commands/stored_study.h"
 #include "cli/local/local_store.h"
 #include "cli/program/exit_code.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/print_answer.h"
 #include "cli/reports/study_difference.h"
 #include "cli/reports/study_table.h"
+#include "cli/source/connection.h"
+#include "cli/source/stored_study.h"
 #include "search_space/base/status.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"

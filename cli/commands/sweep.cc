@@ -7,7 +7,6 @@
 #include <sstream>
 #include <utility>
 
-#include "cli/commands/connection.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/input_files.h"
 #include "cli/input/stated_names.h"
@@ -21,6 +20,7 @@
 #include "cli/reports/csv_lists.h"
 #include "cli/reports/print_answer.h"
 #include "cli/reports/sweep_report.h"
+#include "cli/source/connection.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/connection.h"
 #include "cli/commands/sweep.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/input_files.h"
@@ -21,6 +20,7 @@
 #include "cli/reports/progress_line.h"
 #include "cli/reports/saved_answer.h"
 #include "cli/reports/study_answer.h"
+#include "cli/source/connection.h"
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"

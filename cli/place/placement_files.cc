@@ -2,27 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "cli/detect/detect_cluster.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/input_files.h"
 #include "cli/input/read_file.h"
+#include "meshwright/v1/placement.pb.h"
+#include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "search_space/base/shown_value.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr double kMaxWeight = 1e6;
 
 void Join(std::vector<FieldViolation>&& from, std::vector<FieldViolation>& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -69,15 +68,14 @@ class FilesReader {
     out_.names = {{.field = "jobs", .flag = "--jobs", .file = jobs},
                   {.field = "clusters", .flag = "--clusters", .file = clusters}};
     if (jobs == "-" && clusters == "-") {
-      out_.violations.push_back(
+      out_.stated.violations.push_back(
           {.field = "clusters", .description = "-; only one input can be stdin, and jobs is"});
       return std::move(out_);
     }
-    if (auto list = ReadList("jobs", jobs, kMaxPlacedJobs, out_.violations)) {
+    if (auto list = ReadList("jobs", jobs, kMaxPlacedJobs, out_.stated.violations)) {
       for (Json& job : *list) AddJob(jobs, job);
-      CheckNames();
     }
-    if (auto list = ReadList("clusters", clusters, kMaxPlacedClusters, out_.violations)) {
+    if (auto list = ReadList("clusters", clusters, kMaxPlacedClusters, out_.stated.violations)) {
       for (const Json& cluster : *list) AddCluster(clusters, cluster);
     }
     return std::move(out_);
@@ -85,11 +83,11 @@ class FilesReader {
 
  private:
   void AddJob(const std::string& file, Json& json) {
-    const std::string prefix = fmt::format("jobs[{}]", out_.jobs.size());
-    StatedJob& stated = out_.jobs.emplace_back();
+    const std::string prefix = fmt::format("jobs[{}]", out_.stated.jobs.size());
+    StatedJob& stated = out_.stated.jobs.emplace_back();
     if (!json.is_object()) {
       stated.is_object = false;
-      out_.violations.push_back({.field = prefix, .description = NoObject(json)});
+      out_.stated.violations.push_back({.field = prefix, .description = NoObject(json)});
       return;
     }
     Json own = {};  // the parts of the question that stand in this file
@@ -107,8 +105,7 @@ class FilesReader {
       out_.names.push_back(
           {.field = fmt::format("{}.{}", prefix, part), .flag = "--jobs", .file = path});
     }
-    Join(ParseJson(json.dump(), prefix, stated.job), out_.violations);
-    CheckJob(stated.job, prefix);
+    Join(ParseJson(json.dump(), prefix, stated.job), out_.stated.violations);
     ReadQuestion(files, own, stated);
   }
 
@@ -144,50 +141,16 @@ class FilesReader {
 
   static std::string NoObject(const Json& json) { return ShownValue(json) + "; must be an object"; }
 
-  void CheckJob(const v1::PlacementJob& job, const std::string& prefix) {
-    const auto require = [&](bool is_met, const char* field, const std::string& description) {
-      if (is_met) return;
-      out_.violations.push_back(
-          {.field = fmt::format("{}.{}", prefix, field), .description = description});
-    };
-    require(job.has_name() && !job.name().empty(), "name", "missing; must name the job");
-    const double weight = job.weight();
-    require(!job.has_weight() || (std::isfinite(weight) && weight > 0 && weight <= kMaxWeight),
-            "weight", fmt::format("{}; must be > 0 and <= {:g}", weight, kMaxWeight));
-    require(!job.has_min_devices() || job.min_devices() >= 1, "min_devices",
-            fmt::format("{}; must be >= 1", job.min_devices()));
-    const int least = std::max(1, job.min_devices());
-    require(!job.has_max_devices() || job.max_devices() >= least, "max_devices",
-            fmt::format("{}; must be >= {}", job.max_devices(), least));
-    require(!job.has_step_count() || job.step_count() >= 1, "step_count",
-            fmt::format("{}; must be >= 1", job.step_count()));
-    require(!job.has_max_days() || (std::isfinite(job.max_days()) && job.max_days() > 0),
-            "max_days", fmt::format("{}; must be > 0", job.max_days()));
-    require(!job.has_max_days() || job.has_step_count(), "step_count",
-            "missing; max_days needs it");
-  }
-
-  void CheckNames() {
-    std::set<std::string> names;
-    for (std::size_t i = 0; i < out_.jobs.size(); ++i) {
-      const std::string& name = out_.jobs[i].job.name();
-      if (name.empty() || names.insert(name).second) continue;
-      out_.violations.push_back(
-          {.field = fmt::format("jobs[{}].name", i),
-           .description = fmt::format("\"{}\"; another job has this name", name)});
-    }
-  }
-
   void AddCluster(const std::string& file, const Json& json) {
-    const std::string prefix = fmt::format("clusters[{}]", out_.clusters.size());
-    StatedCluster& stated = out_.clusters.emplace_back();
+    const std::string prefix = fmt::format("clusters[{}]", out_.stated.clusters.size());
+    StatedCluster& stated = out_.stated.clusters.emplace_back();
     if (json.is_object()) {
       stated.violations = ParseJson(json.dump(), "cluster", stated.cluster);
       return;
     }
     if (!json.is_string()) {
       stated.is_readable = false;
-      out_.violations.push_back(
+      out_.stated.violations.push_back(
           {.field = prefix,
            .description = ShownValue(json) + "; must be an object, or the path of a file"});
       return;

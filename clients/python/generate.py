@@ -15,9 +15,6 @@ import subprocess
 import sys
 import tempfile
 
-# Only the command line uses the messages of placement.proto.
-SKIPPED = ("placement",)
-
 
 def run_protoc(protoc, root, out, files, *options):
     subprocess.run([protoc, f"--proto_path={root}", f"--python_out={out}", f"--pyi_out={out}", *options, *files],
@@ -45,7 +42,7 @@ def typed(text):
 
 def generate(proto, package, protoc, plugin):
     source = proto / "meshwright" / "v1"
-    stems = sorted(path.stem for path in source.glob("*.proto") if path.stem not in SKIPPED)
+    stems = sorted(path.stem for path in source.glob("*.proto"))
     if not stems:
         sys.exit(f"generate.py: no messages in {source}")
     with tempfile.TemporaryDirectory() as name:

@@ -20,6 +20,7 @@ constexpr std::array kMethods = {
     MethodRole{"EvaluatePlans", Role::kViewer},
     MethodRole{"ExplainPlan", Role::kViewer},
     MethodRole{"Sweep", Role::kViewer},
+    MethodRole{"PlaceJobs", Role::kViewer},
     MethodRole{"ComparePlans", Role::kViewer},
     MethodRole{"GetStudy", Role::kViewer},
     MethodRole{"ListStudies", Role::kViewer},

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "meshwright/v1/placement.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
@@ -21,6 +22,7 @@
 #include "server/http/json_body.h"
 #include "server/http/query_fields.h"
 #include "server/http/url.h"
+#include "server/placement/place_jobs.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/call_end.h"
 #include "server/tuner/question/study_request.h"
@@ -83,6 +85,13 @@ absl::StatusOr<v1::SweepResponse> Sweep(const ReadFace& face, const v1::SweepReq
                      std::chrono::system_clock::now() + face.ask_limit);
 }
 
+absl::StatusOr<v1::PlaceJobsResponse> Place(const ReadFace& face,
+                                            const v1::PlaceJobsRequest& request,
+                                            std::stop_token cancel) {
+  return AnswerPlaceJobs(request, ContextOf(face, std::move(cancel)),
+                         std::chrono::system_clock::now() + face.ask_limit);
+}
+
 absl::StatusOr<v1::EvaluatePlansResponse> Evaluate(const ReadFace& face,
                                                    const v1::EvaluatePlansRequest& request,
                                                    const std::stop_token& cancel) {
@@ -135,6 +144,7 @@ constexpr AskRoute kAskRoutes[] = {
     {"GET", kTraceAddress, ReadTrace},
     {"POST", "/v1/plans:recommend", Post<v1::RecommendRequest, Recommend>},
     {"POST", "/v1/plans:evaluate", Post<v1::EvaluatePlansRequest, Evaluate>},
+    {"POST", "/v1/jobs:place", Post<v1::PlaceJobsRequest, Place>},
     {"POST", "/v1/plans:sweep", Post<v1::SweepRequest, Sweep>},
     {"POST", "/v1/plans:compare", Post<v1::ComparePlansRequest, Compare>},
 };

@@ -8,6 +8,7 @@
 
 #include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
+#include "meshwright/v1/placement.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
 #include "server/rpc/calls/limits.h"
 
@@ -26,7 +27,8 @@ constexpr int kCallsOfConnection = 128;
 constexpr const char* kServiceNames[] = {
     v1::RecommendationService::service_full_name(), v1::TuningService::service_full_name(),
     v1::CatalogService::service_full_name(),        v1::ServerService::service_full_name(),
-    v1::FeedbackService::service_full_name(),       v1::HistoryService::service_full_name()};
+    v1::FeedbackService::service_full_name(),       v1::HistoryService::service_full_name(),
+    v1::PlacementService::service_full_name()};
 
 // Refuses compressed messages, because gRPC bounds a message only after it is decompressed: 1.5 MB
 // would become 1.5 GB first.

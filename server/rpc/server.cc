@@ -49,7 +49,8 @@ struct Server::State {
         catalog(MakeCatalogService(context)),
         server(MakeServerService(context)),
         feedback(MakeFeedbackService(context)),
-        history(MakeHistoryService(context)) {}
+        history(MakeHistoryService(context)),
+        placement(MakePlacementService(context)) {}
 
   absl::Status Serve(std::unique_ptr<Entrance> opened);
 
@@ -63,6 +64,7 @@ struct Server::State {
   std::unique_ptr<grpc::Service> server;
   std::unique_ptr<grpc::Service> feedback;
   std::unique_ptr<grpc::Service> history;
+  std::unique_ptr<grpc::Service> placement;
   std::unique_ptr<grpc::Server> grpc_server;  // uses all members above
   std::unique_ptr<Entrance> entrance;         // passes connections to the server
 };
@@ -78,6 +80,7 @@ absl::Status Server::State::Serve(std::unique_ptr<Entrance> opened) {
   builder.RegisterService(recommendation.get());
   builder.RegisterService(&tuning->service());
   builder.RegisterService(catalog.get());
+  builder.RegisterService(placement.get());
   builder.RegisterService(server.get());
   builder.RegisterService(feedback.get());
   builder.RegisterService(history.get());

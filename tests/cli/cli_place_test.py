@@ -210,9 +210,27 @@ class InputTest(PlaceTest):
         self.assertRegex(done.stdout, r"large: on none of its candidates; on the largest, of 8 devices, no plan fits")
         self.assertIn("picky: no part of a pool has 3 to 5 devices.\n", done.stdout)
 
-    def test_server(self):
-        done = self.place([job("a")], [cluster("c", pool(1))], "--server", "127.0.0.1:1", expect=2)
-        self.assertIn("error: --server: place runs on this machine", done.stderr)
+
+class ServerTest(PlaceTest):
+    # The server searches and solves; the answer has the bytes of the one without a server.
+    def test_equal_bytes(self):
+        server = ("--server", self.start_server())
+        alone = self.place(HandTest.JOBS, HandTest.CLUSTERS, "--output", "json").stdout
+        self.assertEqual(self.place(HandTest.JOBS, HandTest.CLUSTERS, "--output", "json", *server).stdout, alone)
+        short = [MemoryTest.SHORT, cluster("other", pool(1))]
+        hurried = [job("hasty", step_count=1000, max_days=365), job("other")]
+        options = ("--objective", "deadline", "--solver", "exact")
+        self.assertEqual(self.place(hurried, short, *options, *server).stdout,
+                         self.place(hurried, short, *options).stdout)
+
+    def test_mistakes_name_the_files(self):
+        server = ("--server", self.start_server())
+        args = ([job("a", weight=0), job("a")], [cluster("c", pool(0))])
+        self.assertEqual(self.place(*args, *server, expect=3).stderr, self.place(*args, expect=3).stderr)
+
+    def test_no_server(self):
+        done = self.place([job("a")], [cluster("c", pool(1))], "--server", "127.0.0.1:1", expect=8)
+        self.assertIn("error: no Meshwright server answers at '127.0.0.1:1'", done.stderr)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,17 @@ class CallsTest(servers.Servers):
         self.assertEqual(compared.second_plan.tensor_parallel, 8)
         self.assertTrue(self.client.explain_plan(QUESTION).binding_resource)
 
+    def test_places_jobs(self):
+        jobs = [{"name": name, "model": QUESTION["model"], "workload": QUESTION["workload"], "weight": weight}
+                for name, weight in (("light", 1), ("heavy", 2))]
+        cluster = {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1, "devices_per_node": 8}]}
+        answer = self.client.place_jobs({"jobs": jobs, "clusters": [cluster]}, deadline=60)
+        self.assertEqual([len(job.nodes) for job in answer.jobs], [0, 1])  # there is one node
+        self.assertEqual(answer.objective_value, 2)
+        with self.assertRaises(meshwright.InvalidRequest) as caught:
+            self.client.place_jobs({"jobs": jobs, "clusters": []})
+        self.assertEqual([one.field for one in caught.exception.fields], ["clusters"])
+
     def test_reports(self):
         study = self.client.recommend(QUESTION).study_id
         report = {"study_id": study, "outcome": "ok", "step_time_seconds": 1.5, "request_id": "r1",

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "meshwright/v1/catalog.pb.h"
+#include "meshwright/v1/placement.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "recorder/recorder.h"
@@ -213,6 +214,52 @@ TEST(HttpAsksTest, AllMistakesOfASweepAreNamed) {
   EXPECT_EQ(
       http.Ask("POST", "/v1/plans:sweep", Json(request), "Content-Type: text/plain\r\n").status,
       415);
+}
+
+TEST(HttpAsksTest, JobsArePlacedOnClusters) {
+  HttpFace http(false);
+  v1::PlaceJobsRequest request;
+  for (const char* const name : {"first", "second"}) {
+    v1::PlacementJob& job = *request.add_jobs();
+    job.set_name(name);
+    *job.mutable_model() = SmallQuestion().model();
+    *job.mutable_workload() = SmallQuestion().workload();
+  }
+  request.mutable_jobs(1)->set_weight(2);
+  *request.add_clusters() = SmallQuestion().cluster();
+  request.mutable_clusters(0)->mutable_pools(0)->set_node_count(1);
+  const auto placed =
+      Parsed<v1::PlaceJobsResponse>(http.Ask("POST", "/v1/jobs:place", Json(request)));
+  // The only node is the heavier job's; each alone would have it.
+  ASSERT_EQ(placed.placement().jobs_size(), 2);
+  EXPECT_EQ(placed.placement().jobs(0).nodes_size(), 0);
+  EXPECT_EQ(placed.placement().jobs(1).nodes_size(), 1);
+  EXPECT_EQ(placed.placement().objective_value(), 2);
+  EXPECT_TRUE(placed.placement().is_proven());
+  EXPECT_THAT(http.Get("/v1/studies").body, HasSubstr(R"("studies": [])"));
+}
+
+TEST(HttpAsksTest, AllMistakesOfAPlacementAreNamed) {
+  HttpFace http(false);
+  v1::PlaceJobsRequest request;
+  request.add_jobs()->set_weight(-1);
+  *request.mutable_jobs(0)->mutable_model() = SmallQuestion().model();
+  *request.add_clusters() = SmallQuestion().cluster();
+  request.mutable_clusters(0)->mutable_pools(0)->set_node_count(0);
+  request.set_objective("speed");
+  request.set_solver("/bin/sh");
+  request.set_solver_seconds(0.5);
+  const Answer refused = http.Ask("POST", "/v1/jobs:place", Json(request));
+  EXPECT_EQ(refused.status, 400);
+  for (const char* const field :
+       {"jobs[0].name", "jobs[0].weight", "jobs[0].workload", "clusters[0].pools[0].node_count",
+        "objective", "solver", "solver_seconds"}) {
+    EXPECT_THAT(refused.body, HasSubstr(R"("field": ")" + std::string(field))) << field;
+  }
+  request.clear_jobs();
+  for (int i = 0; i <= 100; ++i) request.add_jobs();
+  EXPECT_THAT(http.Ask("POST", "/v1/jobs:place", Json(request)).body,
+              HasSubstr("101 entries; must be a list of 1 to 100"));
 }
 
 TEST(HttpAsksTest, AStudysPlanIsTracedOverItsStep) {

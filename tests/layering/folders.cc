@@ -106,19 +106,22 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ vendor_models recorder estimator/fit estimator/learning "
                 "server/tuner/ server/engine "
                 "proto/json"},
+    {.path = "server/placement",
+     .may_use = "search_space/base search_space/spec server/tuner/ server/process server/convert"},
     {.path = "server/auth", .may_use = "search_space/base search_space/digest"},
     {.path = "server/rpc/calls",
      .may_use = "search_space/base server/engine server/convert server/auth proto/json"},
     {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
     {.path = "server/rpc/services",
      .may_use = "search_space/ recorder server/tuner/ server/engine server/convert "
-                "server/rpc/calls"},
+                "server/placement server/rpc/calls"},
     {.path = "server/rpc",
      .may_use = "search_space/base server/tuner/question server/process server/engine "
                 "server/auth server/rpc/calls server/rpc/services"},
     {.path = "server/http",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
-                "server/engine proto/json server/convert server/auth server/rpc/calls"},
+                "server/engine proto/json server/convert server/placement server/auth "
+                "server/rpc/calls"},
     {.path = "server/metrics",
      .may_use = "server/process server/engine server/auth server/rpc/calls server/rpc"},
     {.path = "server/version"},
@@ -143,15 +146,18 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins server/convert cli/program cli/reports"},
     {.path = "cli/place",
-     .may_use = "search_space/base search_space/spec server/tuner/ proto/json server/process "
-                "server/convert cli/program cli/detect cli/input cli/reports cli/local"},
+     .may_use = "search_space/base proto/json server/placement cli/program cli/detect cli/input "
+                "cli/reports"},
+    {.path = "cli/source",
+     .may_use = "search_space/base server/rpc/client cli/program cli/input cli/local"},
     {.path = "cli/help", .may_use = "proto/json cli/program cli/reports"},
     {.path = "cli/commands",
      .may_use = "search_space/ vendor_models recorder estimator/model estimator/learning "
                 "server/tuner/ proto/json "
                 "server/process server/engine server/http server/plugins server/plugins/wire "
-                "server/plugins/conformance server/convert server/rpc/client cli/program cli/input "
-                "cli/reports cli/local cli/help cli/place"},
+                "server/plugins/conformance server/convert server/placement server/rpc/client "
+                "cli/program cli/input "
+                "cli/reports cli/local cli/help cli/place cli/source"},
     {.path = "cli",
      .may_use = "search_space/base server/process server/version cli/program cli/help "
                 "cli/commands"},
@@ -170,7 +176,8 @@ constexpr std::string_view kJson =
     "server/tuner/ "
     "server/launchers/ server/plugins/ proto/json cli/detect cli/input cli/place";
 constexpr std::string_view kWire =
-    "proto/json server/convert server/rpc/ server/http server/plugins/ server cli/";
+    "proto/json server/convert server/placement server/rpc/ server/http server/plugins/ server "
+    "cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.
 constexpr std::string_view kSystem =
     "recorder server/process server/launchers/ server/plugins/ server/auth server/rpc/ server "

@@ -45,10 +45,10 @@ class DaemonTest : public testing::Test {
 
 TEST_F(DaemonTest, EachServiceIsHealthy) {
   const auto stub = health::Health::NewStub(Connect());
-  for (const char* service :
-       {"", "meshwright.v1.RecommendationService", "meshwright.v1.TuningService",
-        "meshwright.v1.CatalogService", "meshwright.v1.ServerService",
-        "meshwright.v1.FeedbackService", "meshwright.v1.HistoryService"}) {
+  for (const char* service : {"", "meshwright.v1.RecommendationService",
+                              "meshwright.v1.TuningService", "meshwright.v1.CatalogService",
+                              "meshwright.v1.PlacementService", "meshwright.v1.ServerService",
+                              "meshwright.v1.FeedbackService", "meshwright.v1.HistoryService"}) {
     grpc::ClientContext context;
     health::HealthCheckRequest request;
     request.set_service(service);
@@ -73,9 +73,9 @@ TEST_F(DaemonTest, ReflectionListsAndDescribesEachService) {
   }
   EXPECT_THAT(services,
               IsSupersetOf({"meshwright.v1.RecommendationService", "meshwright.v1.TuningService",
-                            "meshwright.v1.CatalogService", "meshwright.v1.ServerService",
-                            "meshwright.v1.FeedbackService", "meshwright.v1.HistoryService",
-                            "grpc.health.v1.Health"}));
+                            "meshwright.v1.CatalogService", "meshwright.v1.PlacementService",
+                            "meshwright.v1.ServerService", "meshwright.v1.FeedbackService",
+                            "meshwright.v1.HistoryService", "grpc.health.v1.Health"}));
   for (const std::string& service : services) {
     request.set_file_containing_symbol(service);
     ASSERT_TRUE(stream->Write(request) && stream->Read(&response));

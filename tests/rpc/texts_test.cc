@@ -64,6 +64,13 @@ const TextCase kTextCases[] = {
        *request.mutable_question() = BadQuestion();
        return client.Sweep(request).status();
      }},
+    {"PlaceJobs", "jobs[0].model.mlp",
+     [](Client& client) {
+       v1::PlaceJobsRequest request;
+       *request.add_jobs()->mutable_model() = BadQuestion().model();
+       *request.add_clusters() = BadQuestion().cluster();
+       return client.PlaceJobs(request).status();
+     }},
     {"EvaluatePlansHistory", "history[0].plan.schedule",
      [](Client& client) {
        v1::EvaluatePlansRequest request;

@@ -13,7 +13,7 @@ import grpc
 
 from .errors import MeshwrightError, unreadable_file
 from .questions import Path
-from .v1 import catalog_pb2_grpc, history_pb2_grpc, service_pb2_grpc
+from .v1 import catalog_pb2_grpc, history_pb2_grpc, placement_pb2_grpc, service_pb2_grpc
 
 # Seconds for calls that state no deadline of their own.
 DEFAULT_DEADLINE = 30.0
@@ -24,6 +24,7 @@ STUBS: Dict[str, Callable[[Any], Any]] = {
     "ServerService": catalog_pb2_grpc.ServerServiceStub,
     "FeedbackService": history_pb2_grpc.FeedbackServiceStub,
     "HistoryService": history_pb2_grpc.HistoryServiceStub,
+    "PlacementService": placement_pb2_grpc.PlacementServiceStub,
     "RecommendationService": service_pb2_grpc.RecommendationServiceStub,
     "TuningService": service_pb2_grpc.TuningServiceStub,
 }
@@ -36,6 +37,7 @@ _SERVICES = "meshwright.v1."
 # BackupStore and imports are never repeated.
 _REPEATABLE: Dict[str, List[str]] = {
     "RecommendationService": [],  # all of its methods
+    "PlacementService": [],
     "ServerService": [],
     "CatalogService": [],
     "TuningService": ["CreateStudy", "GetStudy", "ListStudies", "CancelStudy", "ListPlans", "GetPlan",

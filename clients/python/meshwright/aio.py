@@ -173,6 +173,12 @@ class AsyncClient:
 
     # Results and the server -------------------------------------------------------------------------
 
+    async def place_jobs(self, request: Union[v1.PlaceJobsRequest, Json], *,
+                         deadline: Optional[float] = None) -> v1.PlacementAnswer:
+        response = await self._call("PlacementService", "PlaceJobs", parse(v1.PlaceJobsRequest, request, "request"),
+                                    v1.PlaceJobsResponse, deadline)
+        return response.placement
+
     async def report_job(self, report: Union[v1.CreateJobReportRequest, Json], *,
                          deadline: Optional[float] = None) -> v1.CreateJobReportResponse:
         return await self._call("FeedbackService", "CreateJobReport", _requests.job_report(report),

@@ -198,6 +198,13 @@ class Client:
         request = parse(v1.ListTrialsRequest, {**filters, "study_id": study_id, "page_size": page_size})
         return self._pages("TuningService", "ListTrials", request, v1.ListTrialsResponse, "trials", deadline)
 
+    def place_jobs(self, request: Union[v1.PlaceJobsRequest, Json], *,
+                   deadline: Optional[float] = None) -> v1.PlacementAnswer:
+        """Finds which of several jobs runs on which of several clusters (PlaceJobs). It may take a
+        minute; nothing is recorded."""
+        return self._call("PlacementService", "PlaceJobs", parse(v1.PlaceJobsRequest, request, "request"),
+                          v1.PlaceJobsResponse, deadline).placement
+
     # Results and the server -------------------------------------------------------------------------
 
     def report_job(self, report: Union[v1.CreateJobReportRequest, Json], *,

@@ -11,6 +11,7 @@
 
 #include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
+#include "meshwright/v1/placement.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
@@ -121,7 +122,8 @@ struct Client::Stubs {
         catalog(v1::CatalogService::NewStub(channel)),
         server(v1::ServerService::NewStub(channel)),
         feedback(v1::FeedbackService::NewStub(channel)),
-        history(v1::HistoryService::NewStub(channel)) {}
+        history(v1::HistoryService::NewStub(channel)),
+        placement(v1::PlacementService::NewStub(channel)) {}
 
   std::unique_ptr<v1::RecommendationService::Stub> recommendation;
   std::unique_ptr<v1::TuningService::Stub> tuning;
@@ -129,6 +131,7 @@ struct Client::Stubs {
   std::unique_ptr<v1::ServerService::Stub> server;
   std::unique_ptr<v1::FeedbackService::Stub> feedback;
   std::unique_ptr<v1::HistoryService::Stub> history;
+  std::unique_ptr<v1::PlacementService::Stub> placement;
 };
 
 Client::Client(std::unique_ptr<Stubs> stubs) : stubs_(std::move(stubs)) {}
@@ -201,6 +204,11 @@ absl::StatusOr<v1::ExplainPlanResponse> Client::ExplainPlan(const v1::ExplainPla
 absl::StatusOr<v1::SweepResponse> Client::Sweep(const v1::SweepRequest& request,
                                                 const CallOptions& options) {
   return Call(*stubs_->recommendation, &v1::RecommendationService::Stub::Sweep, request, options);
+}
+
+absl::StatusOr<v1::PlaceJobsResponse> Client::PlaceJobs(const v1::PlaceJobsRequest& request,
+                                                        const CallOptions& options) {
+  return Call(*stubs_->placement, &v1::PlacementService::Stub::PlaceJobs, request, options);
 }
 
 absl::StatusOr<v1::CreateStudyResponse> Client::CreateStudy(const v1::CreateStudyRequest& request) {

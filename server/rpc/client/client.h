@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
 #include "meshwright/v1/history.pb.h"
+#include "meshwright/v1/placement.pb.h"
 #include "meshwright/v1/service.pb.h"
 
 namespace meshwright {
@@ -64,6 +65,9 @@ class Client {
                                                       const CallOptions& options = {});
   absl::StatusOr<v1::SweepResponse> Sweep(const v1::SweepRequest& request,
                                           const CallOptions& options = {});
+
+  absl::StatusOr<v1::PlaceJobsResponse> PlaceJobs(const v1::PlaceJobsRequest& request,
+                                                  const CallOptions& options = {});
 
   absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request);
   absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& study_id);

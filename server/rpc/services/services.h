@@ -70,6 +70,7 @@ std::unique_ptr<ClosableService> MakeTuningService(const ServiceContext& context
 std::unique_ptr<grpc::Service> MakeCatalogService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeServerService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeFeedbackService(const ServiceContext& context);
+std::unique_ptr<grpc::Service> MakePlacementService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeHistoryService(const ServiceContext& context);
 
 // Returns what refuses every call while the server starts.

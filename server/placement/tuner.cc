@@ -1,4 +1,4 @@
-#include "cli/place/tuner.h"
+#include "server/placement/tuner.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "cli/program/terminal.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
@@ -65,13 +64,21 @@ std::string MistakesOf(const absl::Status& status) {
 
 }  // namespace
 
-PlacementTuner::PlacementTuner(const Knowledge& knowledge, HistorySource history,
-                               std::stop_token cancel)
-    : knowledge_(knowledge), history_(std::move(history)), cancel_(std::move(cancel)) {}
+PlacementTuner::PlacementTuner(const Knowledge& knowledge, PlacementControl control)
+    : knowledge_(knowledge), control_(std::move(control)) {}
 
-absl::StatusOr<TunedNodes> PlacementTuner::AnswerOne(const ResolvedStudy& study) const {
-  const auto answer = RunStudy(study, knowledge_, {.cancel = cancel_, .history = history_});
-  if (cancel_.stop_requested()) return absl::CancelledError("stopped before all jobs were tuned");
+// An answer that the end cut short would depend on the machine, so it counts as none.
+absl::StatusOr<TunedNodes> PlacementTuner::AnswerOne(ResolvedStudy& study) const {
+  using Clock = std::chrono::system_clock;
+  const bool has_end = control_.end != Clock::time_point::max();
+  if (has_end) study.request.deadline = std::max(Seconds(0), Seconds(control_.end - Clock::now()));
+  if (has_end && Clock::now() >= control_.end) return absl::DeadlineExceededError("");
+  const auto answer =
+      RunStudy(study, knowledge_, {.cancel = control_.cancel, .history = control_.history});
+  if (control_.cancel.stop_requested()) {
+    return absl::CancelledError("stopped before all jobs were tuned");
+  }
+  if (has_end && Clock::now() >= control_.end) return absl::DeadlineExceededError("");
   if (!answer.ok()) return answer.status();
   return FoundIn(*answer, study);
 }
@@ -82,10 +89,19 @@ void PlacementTuner::Run(std::vector<Work>& work) const {
   std::size_t done = 0;
   ParallelFor(work.size(), [&](std::size_t i) {
     work[i].answer = AnswerOne(work[i].study);
+    if (!control_.progress) return;
     const std::lock_guard lock(shown);
-    OverwriteStderrLine(fmt::format("tuned {} of {} questions", ++done, work.size()));
+    control_.progress(++done, work.size());
   });
-  OverwriteStderrLine("");
+}
+
+// Says how far the questions came before the end.
+absl::Status PlacementTuner::LateStatus(const std::vector<Work>& work) {
+  const auto answered =
+      std::ranges::count_if(work, [](const Work& one) { return one.answer.ok(); });
+  return absl::DeadlineExceededError(
+      fmt::format("the deadline came when {} of {} questions about jobs on nodes were answered",
+                  answered, work.size()));
 }
 
 absl::StatusOr<std::vector<TunedNodes>> PlacementTuner::Answer(
@@ -109,6 +125,7 @@ absl::StatusOr<std::vector<TunedNodes>> PlacementTuner::Answer(
   question_count_ += static_cast<std::int64_t>(work.size());
   Run(work);
   for (auto& [key, index] : asked) {
+    if (absl::IsDeadlineExceeded(work[index].answer.status())) return LateStatus(work);
     if (!work[index].answer.ok()) return work[index].answer.status();
     answers_[key] = *std::move(work[index].answer);
   }

@@ -1,4 +1,4 @@
-#include "cli/place/placement_answer.h"
+#include "server/placement/placement_answer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

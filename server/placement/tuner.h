@@ -1,13 +1,16 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "meshwright/v1/result.pb.h"
 #include "meshwright/v1/service.pb.h"
@@ -26,15 +29,25 @@ struct TunedNodes {
   std::string reason = {};
 };
 
-// Answers questions as `tune` does without a server, each of those with equal fingerprints once.
+// The history that a placement learns from, and the ways to end it.
+struct PlacementControl {
+  HistorySource history = {};
+  std::stop_token cancel = {};
+  std::chrono::system_clock::time_point end = std::chrono::system_clock::time_point::max();
+  // Called after each question, one call at a time, with those that are answered and all of them.
+  std::function<void(std::size_t, std::size_t)> progress = {};
+};
+
+// Answers questions as `tune` does without trials, each of those with equal fingerprints once.
 class PlacementTuner {
  public:
-  // Learns from the store's measurements. `knowledge` must outlive this.
-  PlacementTuner(const Knowledge& knowledge, HistorySource history, std::stop_token cancel);
+  // `knowledge` must outlive this.
+  PlacementTuner(const Knowledge& knowledge, PlacementControl control);
 
   // Answers all questions, on all cores; their order decides nothing. A question that cannot be
   // asked, because its job cannot run on its nodes, has the mistake as its reason. Returns
-  // CANCELLED if it was stopped, and else the first error that is not about a question.
+  // CANCELLED if it was stopped, DEADLINE_EXCEEDED if its end came before all were answered, and
+  // else the first error that is not about a question.
   absl::StatusOr<std::vector<TunedNodes>> Answer(const std::vector<v1::TuneRequest>& questions);
 
   [[nodiscard]] std::int64_t question_count() const { return question_count_; }
@@ -45,12 +58,12 @@ class PlacementTuner {
     absl::StatusOr<TunedNodes> answer = TunedNodes();
   };
 
-  absl::StatusOr<TunedNodes> AnswerOne(const ResolvedStudy& study) const;
+  absl::StatusOr<TunedNodes> AnswerOne(ResolvedStudy& study) const;
   void Run(std::vector<Work>& work) const;
+  static absl::Status LateStatus(const std::vector<Work>& work);
 
   const Knowledge& knowledge_;
-  const HistorySource history_;
-  const std::stop_token cancel_;
+  const PlacementControl control_;
   std::map<std::string, TunedNodes> answers_;  // by the fingerprints of the question
   std::int64_t question_count_ = 0;
 };

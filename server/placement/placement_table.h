@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/place/candidates.h"
-#include "cli/place/placement_files.h"
-#include "cli/place/tuner.h"
+#include "server/placement/candidates.h"
+#include "server/placement/question.h"
+#include "server/placement/tuner.h"
 #include "server/tuner/placement/assignment.h"
 
 namespace meshwright {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/place/placement_table.h"
 #include "meshwright/v1/placement.pb.h"
+#include "server/placement/placement_table.h"
 #include "server/tuner/placement/assignment.h"
 #include "server/tuner/placement/consequences.h"
 #include "server/tuner/placement/placement.h"

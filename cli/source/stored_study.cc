@@ -1,7 +1,7 @@
-#include "cli/commands/stored_study.h"
+#include "cli/source/stored_study.h"
 
-#include "cli/commands/connection.h"
 #include "cli/local/local_store.h"
+#include "cli/source/connection.h"
 #include "search_space/base/status.h"
 #include "server/rpc/client/client.h"
 

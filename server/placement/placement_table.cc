@@ -1,4 +1,4 @@
-#include "cli/place/placement_table.h"
+#include "server/placement/placement_table.h"
 
 #include <fmt/format.h>
 

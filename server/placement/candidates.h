@@ -4,16 +4,10 @@
 #include <vector>
 
 #include "meshwright/v1/problem.pb.h"
-#include "search_space/spec/cluster.h"
+#include "server/placement/question.h"
 #include "server/tuner/placement/assignment.h"
 
 namespace meshwright {
-
-// A cluster of a placement: as it is stated, and with all its facts.
-struct PlacementCluster {
-  v1::Cluster stated = {};
-  ClusterSpec spec = {};
-};
 
 // A pool of any of the clusters.
 struct PlacementPool {

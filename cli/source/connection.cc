@@ -1,4 +1,4 @@
-#include "cli/commands/connection.h"
+#include "cli/source/connection.h"
 
 #include <string>
 #include <vector>

@@ -1,8 +1,10 @@
-#include "cli/place/candidates.h"
+#include "server/placement/candidates.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+
+#include "search_space/spec/cluster.h"
 
 namespace meshwright {
 namespace {
