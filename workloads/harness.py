@@ -46,7 +46,8 @@ def main(argv, now=time.monotonic):
         wrong.append(f"--measuring-rank {measuring_rank}: must be below {count}, the ranks by the environment")
     job_format = rules = notable = None
     try:
-        job_format = formats.named(args.format, args.field, args.pattern, args.global_batch_size)
+        job_format = formats.named(args.format, args.field, args.pattern,
+                                   formats.JobSize(args.global_batch_size, args.sequence_length, args.device_count))
     except formats.FormatError as error:
         wrong.append(str(error))
     try:
@@ -111,6 +112,8 @@ def _parser():
     add("--pattern", action="append", default=[], metavar="REGEX", help="for --format regex; may be repeated")
     add("--field", action="append", default=[], metavar="QUANTITY=NAME", help="for --format json; may be repeated")
     add("--global-batch-size", type=_positive_count, metavar="N", help="samples a step, where the job prints a rate")
+    add("--sequence-length", type=_positive_count, metavar="N", help="tokens a sample, where it prints tokens a second")
+    add("--device-count", type=_positive_count, metavar="N", help="devices, where it prints tokens a second and device")
     add("--failures", action="append", default=[], metavar="FILE", help="a vendor's rules, tried before ours")
     add("--warmup", type=_count, default=5, metavar="N", help="steps left out (default: %(default)s)")
     add("--min-steps", type=_count, default=10, metavar="N", help="fewest measured (default: %(default)s)")

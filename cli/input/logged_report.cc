@@ -27,6 +27,14 @@ void ReadReportedLog(const LoggedReportFlags& flags, v1::CreateJobReportRequest&
   if (report.workload().has_global_batch_size()) {
     options.global_batch_size = report.workload().global_batch_size();
   }
+  if (report.workload().has_sequence_length()) {
+    options.sequence_length = report.workload().sequence_length();
+  }
+  int device_count = 0;
+  for (const v1::NodePool& pool : report.cluster().pools()) {
+    device_count += pool.node_count() * pool.devices_per_node();
+  }
+  if (device_count > 0) options.device_count = device_count;
   const auto run = ReadTrainingLog(*text, options);
   if (!run.ok()) {
     for (FieldViolation& violation : FieldViolations(run.status())) {

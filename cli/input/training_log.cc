@@ -23,7 +23,16 @@ namespace meshwright {
 namespace {
 
 // The quantities that a named group of a pattern may be, as workloads/measure/formats.py has them.
-enum class Kind { kStep, kSeconds, kSamplesPerSecond, kPeakBytes, kOther };
+enum class Kind {
+  kStep,
+  kSeconds,
+  kSamplesPerSecond,
+  kTokensPerSecondPerDevice,
+  kStepsPerSecond,
+  kIntervalSeconds,
+  kPeakBytes,
+  kOther
+};
 
 struct Quantity {
   std::string_view name;
@@ -37,6 +46,9 @@ constexpr Quantity kQuantities[] = {
     {"step_time_seconds", Kind::kSeconds, 1},
     {"step_time_ms", Kind::kSeconds, 1e-3},
     {"samples_per_second", Kind::kSamplesPerSecond, 1},
+    {"tokens_per_second_per_device", Kind::kTokensPerSecondPerDevice, 1},
+    {"steps_per_second", Kind::kStepsPerSecond, 1},
+    {"interval_seconds", Kind::kIntervalSeconds, 1},
     {"peak_bytes", Kind::kPeakBytes, 1},
     {"peak_mb", Kind::kPeakBytes, 1e6},
     {"peak_mib", Kind::kPeakBytes, kMebi},
@@ -94,11 +106,22 @@ const std::vector<Format>& Formats() {
   return *kFormats;
 }
 
+// Reads a number that may have commas between its thousands, or the suffix K, M or B.
 std::optional<double> NumberIn(std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, ',');
+  double factor = 1;
+  for (const auto& [suffix, thousands] : {std::pair('K', 1e3), {'M', 1e6}, {'B', 1e9}}) {
+    if (!digits.ends_with(suffix)) continue;
+    digits.pop_back();
+    factor = thousands;
+    break;
+  }
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  return is_number && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, value);
+  const bool is_number = error == std::errc() && end == last;
+  return is_number && std::isfinite(value * factor) ? std::optional(value * factor) : std::nullopt;
 }
 
 // The quantities that a line has.
@@ -108,8 +131,33 @@ struct Line {
   std::optional<double> peak_bytes = {};
 };
 
-std::optional<Line> ReadLine(const Rule& rule, std::string_view text,
-                             std::optional<int> global_batch_size) {
+// The rates of a line; 0: it has none.
+struct Rates {
+  double samples_per_second = 0;
+  double tokens_per_second_per_device = 0;
+  double steps_per_second = 0;
+  double interval_seconds = 0;  // of a whole number of steps
+};
+
+// Returns the time of a step by the rates, if they and the size of the job give one.
+std::optional<double> SecondsBy(const Rates& rates, const LogOptions& job) {
+  if (rates.steps_per_second > 0) {
+    if (rates.interval_seconds <= 0) return 1 / rates.steps_per_second;
+    const double steps = std::round(rates.interval_seconds * rates.steps_per_second);
+    return rates.interval_seconds / std::max(1.0, steps);
+  }
+  if (rates.samples_per_second > 0 && job.global_batch_size.has_value()) {
+    return *job.global_batch_size / rates.samples_per_second;
+  }
+  if (rates.tokens_per_second_per_device > 0 && job.global_batch_size && job.sequence_length &&
+      job.device_count) {
+    return 1.0 * *job.global_batch_size * *job.sequence_length / *job.device_count /
+           rates.tokens_per_second_per_device;
+  }
+  return std::nullopt;
+}
+
+std::optional<Line> ReadLine(const Rule& rule, std::string_view text, const LogOptions& job) {
   if (text.find(rule.contains) == std::string_view::npos) return std::nullopt;
   const int count = rule.pattern->NumberOfCapturingGroups() + 1;
   std::vector<re2::StringPiece> found(static_cast<std::size_t>(count));
@@ -117,6 +165,7 @@ std::optional<Line> ReadLine(const Rule& rule, std::string_view text,
     return std::nullopt;
   }
   Line line;
+  Rates rates;
   for (const auto& [group, quantity] : rule.groups) {
     const re2::StringPiece& piece = found[static_cast<std::size_t>(group)];
     const std::optional<double> number = NumberIn({piece.data(), piece.size()});
@@ -124,11 +173,15 @@ std::optional<Line> ReadLine(const Rule& rule, std::string_view text,
     const double value = *number * quantity.factor;
     if (quantity.kind == Kind::kStep) line.step = std::llround(std::min(value, 1e15));
     if (quantity.kind == Kind::kSeconds) line.seconds = line.seconds.value_or(0) + value;
-    if (quantity.kind == Kind::kSamplesPerSecond && global_batch_size && value > 0) {
-      line.seconds = *global_batch_size / value;
+    if (quantity.kind == Kind::kSamplesPerSecond) rates.samples_per_second = value;
+    if (quantity.kind == Kind::kTokensPerSecondPerDevice) {
+      rates.tokens_per_second_per_device = value;
     }
+    if (quantity.kind == Kind::kStepsPerSecond) rates.steps_per_second = value;
+    if (quantity.kind == Kind::kIntervalSeconds) rates.interval_seconds = value;
     if (quantity.kind == Kind::kPeakBytes) line.peak_bytes = value;
   }
+  if (const std::optional<double> by_rate = SecondsBy(rates, job)) line.seconds = by_rate;
   if (line.seconds == 0) line.seconds.reset();
   return line;
 }
@@ -146,7 +199,7 @@ class Collector {
 
   void Take(std::string_view text) {
     for (const Rule& rule : format_.rules) {
-      const std::optional<Line> line = ReadLine(rule, text, options_.global_batch_size);
+      const std::optional<Line> line = ReadLine(rule, text, options_);
       if (!line.has_value()) continue;
       if (line->peak_bytes.has_value()) peak_ = std::max(peak_, *line->peak_bytes);
       if (line->seconds.has_value()) TakeTime(rule, *line);

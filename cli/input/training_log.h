@@ -23,7 +23,10 @@ struct LoggedRun {
 struct LogOptions {
   std::string format = {};  // one of LogFormats(); empty: the first that finds the time of a step
   int warmup_steps = 5;     // steps up to this number do not count, nor does the first line
-  std::optional<int> global_batch_size = {};  // for lines that have samples per second
+  // For lines that have samples per second, and tokens per second and device.
+  std::optional<int> global_batch_size = {};
+  std::optional<int> sequence_length = {};
+  std::optional<int> device_count = {};
 };
 
 // Returns the formats of logs that are known, in the order in which they are tried. They are those

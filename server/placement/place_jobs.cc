@@ -24,14 +24,15 @@ namespace {
 // Returns a solver that begins no program after the end, and has only the time until then.
 ProgramSolver SolverUntilEnd(SolverKind kind, Seconds longest, std::int64_t node_count,
                              const PlacementControl& control) {
-  return [=, cancel = control.cancel, end = control.end](
-             const IntegerProgram& program) -> absl::StatusOr<ProgramSolution> {
+  return [=, cancel = control.cancel,
+          end = control.end](const IntegerProgram& program) -> absl::StatusOr<ProgramSolution> {
     if (cancel.stop_requested()) return absl::CancelledError("stopped before the jobs were placed");
     const Seconds left = end - std::chrono::system_clock::now();
     if (left <= Seconds(0)) {
       return absl::DeadlineExceededError("all jobs were tuned; no time was left to place them");
     }
-    return MakeSolver(kind, {.seconds = std::min(longest, left), .node_count = node_count})(program);
+    return MakeSolver(kind,
+                      {.seconds = std::min(longest, left), .node_count = node_count})(program);
   };
 }
 

@@ -12,8 +12,8 @@
 namespace meshwright {
 
 // Finds who runs where. CANCELLED or DEADLINE_EXCEEDED if the control ends it before all questions
-// are answered and all programs solved; FAILED_PRECONDITION with reason NO_SOLVER if no solver takes
-// so many jobs.
+// are answered and all programs solved; FAILED_PRECONDITION with reason NO_SOLVER if no solver
+// takes so many jobs.
 absl::StatusOr<v1::PlacementAnswer> PlaceJobs(const PlacementQuestion& question,
                                               const Knowledge& knowledge, PlacementControl control);
 

@@ -141,9 +141,8 @@ class Check {
 
   void CheckSettings(PlacementQuestion& question) {
     if (stated_.objective.has_value()) {
-      const auto* const known = std::ranges::find_if(kObjectives, [&](PlacementObjective one) {
-        return Word(one) == *stated_.objective;
-      });
+      const auto* const known = std::ranges::find_if(
+          kObjectives, [&](PlacementObjective one) { return Word(one) == *stated_.objective; });
       if (known != std::end(kObjectives)) {
         question.objective = *known;
       } else {
@@ -169,8 +168,7 @@ class Check {
     if (seconds >= 1 && seconds <= kMaxSolverSeconds) {
       question.solver_seconds = Seconds(seconds);
     } else {
-      Refuse("solver_seconds",
-             fmt::format("{}; must be 1 to {:.0f}", seconds, kMaxSolverSeconds));
+      Refuse("solver_seconds", fmt::format("{}; must be 1 to {:.0f}", seconds, kMaxSolverSeconds));
     }
   }
 
@@ -182,9 +180,9 @@ class Check {
 // The mistake of a list with too few or too many entries, if it is one.
 void CheckCount(const char* field, int count, int most, std::vector<FieldViolation>& violations) {
   if (count >= 1 && count <= most) return;
-  violations.push_back({.field = field,
-                        .description = fmt::format("{} entries; must be a list of 1 to {}", count,
-                                                   most)});
+  violations.push_back(
+      {.field = field,
+       .description = fmt::format("{} entries; must be a list of 1 to {}", count, most)});
 }
 
 }  // namespace

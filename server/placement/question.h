@@ -20,8 +20,8 @@ namespace meshwright {
 inline constexpr int kMaxPlacedJobs = 100;
 inline constexpr int kMaxPlacedClusters = 20;
 
-// A job as it is stated, without model and workload, which `question` has. The mistakes are those of
-// the question's text, with the paths that `tune` gives them.
+// A job as it is stated, without model and workload, which `question` has. The mistakes are those
+// of the question's text, with the paths that `tune` gives them.
 struct StatedJob {
   v1::PlacementJob job = {};
   v1::TuneRequest question = {};

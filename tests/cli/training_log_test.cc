@@ -30,7 +30,8 @@ std::string Megatron(int step, double milliseconds) {
 }
 
 TEST(TrainingLogTest, FormatsAreThoseOfTheHarness) {
-  EXPECT_THAT(LogFormats(), ElementsAre("deepspeed", "flagscale", "maxtext", "megatron", "nemo"));
+  EXPECT_THAT(LogFormats(), ElementsAre("deepspeed", "flagscale", "maxtext", "megatron", "nanotron",
+                                        "nemo", "paddlenlp", "torchtitan"));
 }
 
 // The values are those of FormatsTest in tests/workloads/harness_parts_test.py.
@@ -50,6 +51,18 @@ TEST(TrainingLogTest, ReadsTheSamples) {
       ReadTrainingLog(Sample("deepspeed_pipeline"), {.warmup_steps = 0})->step_time.count(), 0.51);
   EXPECT_DOUBLE_EQ(ReadTrainingLog(Sample("maxtext"), {.warmup_steps = 1})->step_time.count(), 0.5);
   EXPECT_DOUBLE_EQ(ReadTrainingLog(Sample("nemo"), {.warmup_steps = 0})->step_time.count(), 5.375);
+  const LoggedRun nanotron = ReadTrainingLog(Sample("nanotron"), {.warmup_steps = 1}).value();
+  EXPECT_EQ(nanotron.format, "nanotron");
+  EXPECT_DOUBLE_EQ(nanotron.step_time.count(), 0.625);
+  EXPECT_EQ(nanotron.peak_memory, Bytes{30720LL << 20});
+  const LoggedRun paddle = ReadTrainingLog(Sample("paddlenlp"), {.warmup_steps = 1}).value();
+  EXPECT_DOUBLE_EQ(paddle.step_time.count(), 80.81082);
+  EXPECT_EQ(paddle.peak_memory, Bytes{49LL << 28});  // 12.25 GiB
+  LogOptions titan = {
+      .warmup_steps = 1, .global_batch_size = 64, .sequence_length = 8192, .device_count = 8};
+  EXPECT_DOUBLE_EQ(ReadTrainingLog(Sample("torchtitan"), titan)->step_time.count(), 12);
+  titan.device_count.reset();
+  EXPECT_FALSE(ReadTrainingLog(Sample("torchtitan"), titan).ok());
   // All of its two steps are warm-up by default.
   EXPECT_FALSE(ReadTrainingLog(Sample("flagscale"), {.format = "flagscale"}).ok());
 }

@@ -36,7 +36,7 @@ class FormatsTest(unittest.TestCase):
          40960 * MIB, 49152 * MIB),
         ("flagscale", "flagscale", {}, [(1, 12.0319, 11.9), (2, 2.21, 11.7)], 21504 * MIB, 23552 * MIB),
         # 256 / 64, 256 / 51.2; the breakdown of the same step does not count again
-        ("deepspeed", "deepspeed", {"global_batch_size": 256}, [(2, 4.0, None), (3, 5.0, None)], 20 * GIB, None),
+        ("deepspeed", "deepspeed", {"size": formats.JobSize(256)}, [(2, 4.0, None), (3, 5.0, None)], 20 * GIB, None),
         # 0.9 + 2.8 + 0.3: without the batch size, the rate gives no time
         ("deepspeed", "deepspeed", {}, [(None, 4.0, None)], 20 * GIB, None),
         # 3.85930 + 11.26797 + 0.82919
@@ -44,6 +44,14 @@ class FormatsTest(unittest.TestCase):
         ("deepspeed_pipeline", "deepspeed", {}, [(10, 0.512, 2.075), (20, 0.508, 1.9801)], None, None),
         ("maxtext", "maxtext", {}, [(0, 44.923, 12.038), (1, 0.25, 12.038), (2, 0.5, 11.689)], None, None),
         ("nemo", "nemo", {}, [(0, 9.5, 10.92), (1, 1.25, 10.75)], None, None),
+        # three digits with a suffix
+        ("nanotron", "nanotron", {}, [(1, 4.71, 5.32), (2, 0.625, 5.3)], 30720 * MIB, 32768 * MIB),
+        # 1.25 / 1; 808.1082 x 0.012 = 9.7, so ten steps
+        ("paddlenlp", "paddlenlp", {}, [(1, 1.25, 12.0635252), (11, 80.81082, 1.5980545)], int(12.25 * GIB),
+         int(12.5 * GIB)),
+        # 64 x 8192 / 8 / 512, / 8192, / 4096
+        ("torchtitan", "torchtitan", {"size": formats.JobSize(64, 8192, 8)},
+         [(1, 128.0, 12.2718), (10, 8.0, 10.5), (20, 16.0, 9.25)], None, int(40.5 * GIB)),
         ("json", "json", {"fields": ["step=train.iteration", "step_time_seconds=train.seconds", "loss=train.loss",
                                      "peak_mb=mem.peak"]},
          [(1, 0.75, 4.5), (2, 0.5, 4.25)], 3_000_000_000, None),
@@ -77,7 +85,7 @@ class FormatsTest(unittest.TestCase):
         self.assertEqual(formats.named("megatron").read(line)["nan_steps"], 2)
 
     def test_odd_lines_read_as_nothing(self):
-        for name in ("meshwright", "megatron", "flagscale", "deepspeed", "maxtext", "nemo"):
+        for name in ("meshwright", "megatron", "flagscale", "deepspeed", "maxtext", "nemo", "nanotron", "paddlenlp"):
             for line in ("", "{", '"meshwright" {"meshwright": 1, "event": "step"', "{" * 5000, '"meshwright" []',
                          '{"meshwright": 1, "event": "step", "step": "x", "step_time_seconds": {}}',
                          '{"meshwright": 1, "event": "step", "step": 1e999, "step_time_seconds": -1}',
@@ -100,7 +108,9 @@ class FormatsTest(unittest.TestCase):
             with self.subTest(name=name, options=options):
                 with self.assertRaisesRegex(formats.FormatError, said.replace("(", r"\(")):
                     formats.named(name, **options)
-        formats.named("json", ["samples_per_second=a"], global_batch_size=8)
+        formats.named("json", ["samples_per_second=a"], size=formats.JobSize(8))
+        with self.assertRaisesRegex(formats.FormatError, "torchtitan needs .*--sequence-length and --device-count"):
+            formats.named("torchtitan", size=formats.JobSize(8, 4096))
 
 
 class StepTimesTest(unittest.TestCase):

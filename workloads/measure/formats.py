@@ -7,6 +7,7 @@ the places of its quantities.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -17,7 +18,10 @@ QUANTITIES = {
     "step": ("step", 1),
     "step_time_seconds": ("step_time_seconds", 1.0),
     "step_time_ms": ("step_time_seconds", 1e-3),
-    "samples_per_second": ("samples_per_second", 1.0),  # converted to a time once the global batch size is known
+    "samples_per_second": ("samples_per_second", 1.0),  # a time once the global batch size is known
+    "tokens_per_second_per_device": ("tokens_per_second_per_device", 1.0),  # a time once the whole JobSize is known
+    "steps_per_second": ("steps_per_second", 1.0),
+    "interval_seconds": ("interval_seconds", 1.0),  # of a whole number of steps; beside steps_per_second
     "loss": ("loss", 1.0),
     "nan_steps": ("nan_steps", 1),
     "peak_bytes": ("peak_bytes", 1),  # the most that the framework's allocator handed out
@@ -29,6 +33,8 @@ QUANTITIES = {
     "reserved_mib": ("reserved_bytes", 2**20),
     "reserved_gib": ("reserved_bytes", 2**30),
 }
+_RATES = ("samples_per_second", "tokens_per_second_per_device", "steps_per_second", "interval_seconds")
+_THOUSANDS = {"K": 1e3, "M": 1e6, "B": 1e9}  # suffixes of numbers
 _PART = "part_ms_"  # groups with this prefix are summed to the step time
 _PLAIN = ("is_warmup", "environment")  # only in JSON; taken unchanged
 _WHOLE = ("step", "nan_steps", "peak_bytes", "reserved_bytes")
@@ -36,6 +42,32 @@ _WHOLE = ("step", "nan_steps", "peak_bytes", "reserved_bytes")
 
 _NEEDED = {"json": "--field step_time_seconds=NAME (or step_time_ms)",
            "regex": "--pattern REGEX with (?P<step_time_seconds>...) (or step_time_ms)"}
+
+
+@dataclasses.dataclass(frozen=True)
+class JobSize:
+    """The size of a step, which turns a rate into a time. None: unknown."""
+
+    global_batch_size: int | None = None
+    sequence_length: int | None = None
+    device_count: int | None = None
+
+    def seconds(self, rates):
+        """Returns the time of a step by the rates in a line; None if they, or this, do not give one."""
+        steps = rates.get("steps_per_second")
+        if steps and steps > 0:
+            interval = rates.get("interval_seconds")
+            return interval / max(1, round(interval * steps)) if interval else 1 / steps
+        samples = rates.get("samples_per_second")
+        if samples and self.global_batch_size:
+            return self.global_batch_size / samples
+        tokens = rates.get("tokens_per_second_per_device")
+        if tokens and self.knows_tokens():
+            return self.global_batch_size * self.sequence_length / self.device_count / tokens
+        return None
+
+    def knows_tokens(self):
+        return bool(self.global_batch_size and self.sequence_length and self.device_count)
 
 
 class FormatError(ValueError):
@@ -46,7 +78,7 @@ def names():
     return sorted([*_table(), "json", "regex"])
 
 
-def named(name, fields=(), patterns=(), global_batch_size=None):
+def named(name, fields=(), patterns=(), size=JobSize()):
     """Returns the format of that name. `fields` (QUANTITY=PATH) are for json, `patterns` for
     regex."""
     wrong = [f"{option} {text}: is only for --format {owner}" for option, owner, texts in (
@@ -64,13 +96,15 @@ def named(name, fields=(), patterns=(), global_batch_size=None):
             rules.append(_Rule(rule))
         except FormatError as error:
             wrong.append(str(error))
-    if not wrong and not any(rule.gives_time(global_batch_size) for rule in rules):
-        wrong.append(f"--format {name} needs {_NEEDED[name]}, or samples_per_second with --global-batch-size")
+    if not wrong and not any(rule.gives_time(size) for rule in rules):
+        needed = f"{_NEEDED[name]}, or samples_per_second with " if name in _NEEDED else ""
+        wrong.append(f"--format {name} needs {needed}--global-batch-size" +
+                     ("" if needed else ", --sequence-length and --device-count"))
     if wrong:
         raise FormatError("; ".join(wrong))
     if name == "json":  # one line holds all quantities
         rules = [_Rule({"json": {}, "fields": dict(map(_field, fields))})]
-    return Format(rules, global_batch_size)
+    return Format(rules, size)
 
 
 def _table():
@@ -89,9 +123,9 @@ class Format:
     """Reads lines. All times come from the first rule that found one, so that no step counts
     twice."""
 
-    def __init__(self, rules, global_batch_size=None):
+    def __init__(self, rules, size=JobSize()):
         self._rules = rules
-        self._global_batch_size = global_batch_size
+        self._size = size
         self._timed_by = None
 
     def read(self, line):
@@ -102,9 +136,10 @@ class Format:
             found = rule.read(line)
             if not found:
                 continue
-            rate = found.pop("samples_per_second", None)
-            if rate and self._global_batch_size:
-                found["step_time_seconds"] = self._global_batch_size / rate
+            rates = {name: found.pop(name) for name in _RATES if name in found}
+            by_rate = self._size.seconds(rates)
+            if by_rate is not None:
+                found["step_time_seconds"] = by_rate
             seconds = found.get("step_time_seconds")
             if seconds is not None:
                 self._timed_by = self._timed_by or rule
@@ -136,9 +171,10 @@ class _Rule:
 
         self._quantities = set(named_quantities)
 
-    def gives_time(self, global_batch_size):
-        return any(name in ("step_time_seconds", "step_time_ms") or name.startswith(_PART)
-                   or (name == "samples_per_second" and global_batch_size) for name in self._quantities)
+    def gives_time(self, size):
+        return any(name in ("step_time_seconds", "step_time_ms", "steps_per_second") or name.startswith(_PART)
+                   or (name == "samples_per_second" and size.global_batch_size)
+                   or (name == "tokens_per_second_per_device" and size.knows_tokens()) for name in self._quantities)
 
     def read(self, line):
         if self._contains not in line:
@@ -190,7 +226,12 @@ def _number(value):
         return max(values, default=None)
     if isinstance(value, bool):
         return None
+    factor = 1.0
+    if isinstance(value, str):
+        value = value.replace(",", "")
+        if value[-1:] in _THOUSANDS:
+            value, factor = value[:-1], _THOUSANDS[value[-1]]
     try:
-        return float(value)
+        return float(value) * factor
     except (TypeError, ValueError, OverflowError):
         return None

@@ -136,7 +136,7 @@ class Run:
             self._untimed += 1
             if self._untimed >= self._limits.warmup + self._limits.min_steps:
                 self._end_with("metrics_missing", "no_times", f"{self._untimed} lines tell of a step and none of its "
-                               f"time (a rate is one with --global-batch-size): {line[:200]}")
+                               f"time (a rate is one with --global-batch-size, of tokens also with --sequence-length and --device-count): {line[:200]}")
         if "loss" in found:
             self.loss_first = found["loss"] if self.loss_first is None else self.loss_first
             self.loss_last = found["loss"]
