@@ -21,10 +21,12 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/gains.ts
     src/charts/memory.ts
     src/charts/palette.ts
+    src/charts/pool_links.ts
     src/charts/pools.ts
     src/charts/quality.ts
     src/charts/search.ts
     src/charts/spec.ts
+    src/charts/stages.ts
     src/charts/throughput.ts
     src/charts/step_time.ts
     src/charts/timeline.ts
@@ -78,6 +80,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/views/operations.tsx
     src/views/overview.tsx
     src/views/plan.tsx
+    src/views/plan_on_pools.tsx
     src/views/plans.tsx
     src/views/pools.tsx
     src/views/quality.tsx

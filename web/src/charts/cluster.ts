@@ -28,12 +28,57 @@ export interface PoolFacts {
   nicGigabits: number;
 }
 
+/** The link between two pools, in both directions. */
+export interface LinkFacts {
+  from: string;
+  to: string;
+  /** A node's. */
+  bytesPerSecond: number;
+  latencySeconds: number;
+  /** direct: from device to device; host: through the memory of the hosts. */
+  path: string;
+  /** False if it is the link that the cluster has between all pools. */
+  isStated: boolean;
+}
+
 export interface ClusterFacts {
   pools: PoolFacts[];
   nodesPerSegment: number;
   oversubscription: number;
-  /** The bandwidth from one node to other pools; 0 if there is one pool only. */
-  betweenPoolsBytesPerSecond: number;
+  /** The link of each pair of pools; empty if there is one pool only. */
+  links: LinkFacts[];
+}
+
+// What the cluster has between pools if neither the question nor the answer says it: InterPoolLink in
+// proto/meshwright/v1/problem.proto.
+const usualBytesPerSecond = 25e9;
+const usualLatencySeconds = 30e-6;
+
+/** Returns the link of each pair of pools, in the order of the pools. */
+function linksOf(cluster: Cluster, applied: ReadonlyMap<string, string>): LinkFacts[] {
+  const number = (stated: number | undefined, field: string, usual: number) =>
+    stated ?? Number(applied.get(`cluster.${field}`) ?? usual);
+  const between = cluster.inter_pool;
+  const rateField = 'bandwidth_bytes_per_second_per_node';
+  const usualRate = number(between?.[rateField], `inter_pool.${rateField}`, usualBytesPerSecond);
+  const usualLatency = number(between?.latency_seconds, 'inter_pool.latency_seconds', usualLatencySeconds);
+  const stated = cluster.pool_links ?? [];
+  const names = cluster.pools.map(({ name = '' }) => name);
+  return names.flatMap((from, first) =>
+    names.slice(first + 1).map((to): LinkFacts => {
+      const at = stated.findIndex((link) => (link.from === from && link.to === to) || (link.from === to && link.to === from));
+      const own = stated[at];
+      const pathField = own ? `cluster.pool_links[${at}].path` : `cluster.pool_links[${from} - ${to}].path`;
+      return {
+        from,
+        to,
+        bytesPerSecond: own?.bandwidth_bytes_per_second_per_node ?? usualRate,
+        latencySeconds: own?.latency_seconds ?? usualLatency,
+        path: own?.path ?? applied.get(pathField) ?? 'direct',
+        isStated: own !== undefined,
+      };
+    }),
+  );
 }
 
 /** Returns a cluster with the values that the server has put in where the question states none. */
@@ -45,10 +90,7 @@ export function clusterFacts(cluster: Cluster, defaults: readonly AppliedDefault
   return {
     nodesPerSegment: number(cluster.topology?.nodes_per_segment, 'topology.nodes_per_segment') || 128,
     oversubscription: number(cluster.topology?.oversubscription_ratio, 'topology.oversubscription_ratio') || 1,
-    betweenPoolsBytesPerSecond:
-      cluster.pools.length > 1
-        ? number(cluster.inter_pool?.bandwidth_bytes_per_second_per_node, 'inter_pool.bandwidth_bytes_per_second_per_node')
-        : 0,
+    links: linksOf(cluster, applied),
     pools: cluster.pools.map((pool, at) => {
       const field = (name: string) => `pools[${at}].${name}`;
       const devices = number(pool.devices_per_node, field('devices_per_node'));
@@ -72,6 +114,8 @@ export interface ClusterLayout {
   kinds: EqualNodes[];
   groups: Groups[];
   stageCount: number;
+  /** The number of stages of a replica of each group; empty if all replicas are alike. */
+  groupStages: number[];
 }
 
 /** Returns where a plan sits; nothing if it does not fill the cluster, or the cluster is too large. */
@@ -85,6 +129,7 @@ export function layoutOf(facts: ClusterFacts, plan: Plan): ClusterLayout | undef
     facts,
     kinds: equalNodes(seats, nodes),
     groups: groupsOf(seats, plan),
+    groupStages: (plan.replica_groups ?? []).map(({ stages }) => stages.length),
     stageCount: seats.reduce((most, { stage }) => Math.max(most, stage + 1), 0),
   };
 }
@@ -113,10 +158,24 @@ export function drawnKinds(kinds: readonly EqualNodes[]): EqualNodes[] {
 
 const numbers = (values: readonly number[]) => rangesOf([...new Set(values)]);
 
-export const stagesText = ({ stages }: EqualNodes, text: Text): string =>
-  stages.length === 0
-    ? text.say('cluster.idle')
-    : text.say(stages.length === 1 ? 'stage.name' : 'cluster.stages', { number: rangesOf(stages), stages: rangesOf(stages) });
+/** Returns the numbers of stages, within the groups of replicas if there are any. */
+function stageNumbers(stages: readonly number[], { groupStages }: ClusterLayout, text: Text): string {
+  if (groupStages.length === 0) return rangesOf(stages);
+  let first = 0;
+  const parts = groupStages.flatMap((count, at) => {
+    const own = stages.filter((stage) => stage >= first && stage < first + count).map((stage) => stage - first);
+    first += count;
+    return own.length === 0 ? [] : [text.say('mix.groupStages', { group: String(at + 1), stages: rangesOf(own) })];
+  });
+  return parts.join(text.say('list.comma'));
+}
+
+export function stagesText({ stages }: EqualNodes, layout: ClusterLayout, text: Text): string {
+  if (stages.length === 0) return text.say('cluster.idle');
+  const numbered = stageNumbers(stages, layout, text);
+  if (layout.groupStages.length > 0) return numbered;
+  return text.say(stages.length === 1 ? 'stage.name' : 'cluster.stages', { number: numbered, stages: numbered });
+}
 
 function seatText(seat: Seat, kinds: ReadonlySet<string>): string[] {
   const lines: [string, string, number][] = [
@@ -125,7 +184,8 @@ function seatText(seat: Seat, kinds: ReadonlySet<string>): string[] {
     ['expert', 'EP', seat.expert],
     ['data', 'DP', seat.data],
   ];
-  return lines.filter(([kind]) => kinds.has(kind)).map(([, name, index]) => `${name} ${index + 1}`);
+  const shown = lines.filter(([kind]) => kinds.has(kind)).map(([, name, index]) => `${name} ${index + 1}`);
+  return seat.replica === undefined ? shown : [...shown, `R ${seat.replica + 1}`];
 }
 
 /** Draws lines behind neighbours that form one tensor-parallel group. */
@@ -133,7 +193,7 @@ function tensorFrames(seats: readonly Seat[], left: number, top: number, palette
   let drawn = '';
   let begin = 0;
   const same = (a: Seat | undefined, b: Seat | undefined) =>
-    a !== undefined && b !== undefined && a.stage === b.stage && a.context === b.context && a.data === b.data;
+    a !== undefined && b !== undefined && a.stage === b.stage && a.replica === b.replica && a.context === b.context && a.data === b.data;
   for (let at = 1; at <= seats.length; ++at) {
     if (same(seats[begin], seats[at]) && at % seatsInRow !== 0) continue;
     const row = Math.floor(begin / seatsInRow);
@@ -180,7 +240,7 @@ function drawNode(kind: EqualNodes, pool: PoolFacts, x: number, y: number, layou
   const parts = [
     element('rect', { x, y, width: cardWidth, height: cardHeight(kind), rx: 10, fill: palette.surface, stroke: palette.line }),
     label(x + 16, y + 22, nodesText(kind, layout, text), { 'font-weight': 'bold' }),
-    label(x + cardWidth - 16, y + 22, stagesText(kind, text), { 'text-anchor': 'end', fill: palette.muted }),
+    label(x + cardWidth - 16, y + 22, stagesText(kind, layout, text), { 'text-anchor': 'end', fill: palette.muted }),
     kinds.has('tensor') ? tensorFrames(shown, left, top, palette) : '',
     ...shown.map((seat, at) =>
       drawSeat(seat, left + (at % seatsInRow) * seatWidth + 2, top + Math.floor(at / seatsInRow) * (seatHeight + 8), seatText(seat, kinds), palette),
@@ -248,6 +308,7 @@ function sentenceOf(layout: ClusterLayout, text: Text): string {
         })
       : '',
     idle > 0 ? say('cluster.idleNodes', { count: idle }) : '',
+    layout.groupStages.length > 0 ? say('cluster.replicas', { count: layout.groupStages.length }) : '',
   ];
   return parts.filter((part) => part !== '').join(' ');
 }
@@ -281,7 +342,7 @@ export function clusterSpec(layout: ClusterLayout, text: Text): DrawingSpec {
         textCell(rangesOf(nodes)),
         ...(hasPools ? [textCell(pool)] : []),
         numberCell(text.format.count(nodes.length), nodes.length),
-        textCell(stages.length === 0 ? say('cluster.idle') : rangesOf(stages)),
+        textCell(stages.length === 0 ? say('cluster.idle') : stageNumbers(stages, layout, text)),
         textCell(numbers(seats.map(({ tensor }) => tensor))),
         textCell(numbers(seats.map(({ context }) => context))),
         textCell(numbers(seats.map(({ expert }) => expert))),

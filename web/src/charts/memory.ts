@@ -97,6 +97,8 @@ export function memorySpec(estimate: Estimate, text: Text): ChartSpec {
 
 /** A device of a stage, in a cluster of several pools. */
 export interface StageRoom {
+  /** The name of the stage; absent: its number. */
+  name?: string;
   pool: string;
   capacityBytes: number;
 }
@@ -108,7 +110,7 @@ export interface StageRoom {
 export function stagesSpec(estimate: Estimate, text: Text, rooms?: readonly StageRoom[]): ChartSpec {
   const { format, say } = text;
   const stages = estimate.peak_memory_bytes_by_stage.map((bytes, at) => ({
-    name: say('stage.name', { number: String(at + 1) }),
+    name: rooms?.[at]?.name ?? say('stage.name', { number: String(at + 1) }),
     pool: rooms?.[at]?.pool ?? '',
     bytes,
     capacity: rooms?.[at]?.capacityBytes || estimate.memory_capacity_bytes,

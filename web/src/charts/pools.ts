@@ -2,7 +2,7 @@
 // and the time of a plan are.
 import type { Heterogeneous } from '../api/wire';
 import { planLine, stageRecompute } from '../parts/plan_words';
-import { deviceCountOf, poolsOf, setName, type StageRow } from '../parts/pools';
+import { deviceCountOf, poolsOf, setName, stageName, type StageRow } from '../parts/pools';
 import { pipelineKinds, timesOf, type SpanKind, type Timeline } from '../parts/trace';
 import type { Text } from '../text/text';
 import { nameAxis, tooltipOf, valueAxis } from './axes';
@@ -11,7 +11,7 @@ import { numberCell, textCell, type Cell, type ChartSpec } from './spec';
 import { kindColours, kindName } from './timeline';
 
 const poolHues = ['matmul', 'tensor_parallel', 'optimizer', 'host', 'data_parallel', 'attention'];
-const poolColour = (at: number, palette: Palette) => palette.time[poolHues[at % poolHues.length] ?? ''] ?? palette.accent;
+export const poolColour = (at: number, palette: Palette) => palette.time[poolHues[at % poolHues.length] ?? ''] ?? palette.accent;
 
 interface SetRow {
   pools: string[];
@@ -117,74 +117,87 @@ export function poolSetsSpec(answer: Heterogeneous, text: Text): ChartSpec {
   };
 }
 
-const nameOf = (row: StageRow, text: Text) => text.say('stage.name', { number: String(row.number) });
+/** Returns what a plan splits, for all replicas alike or for each group of them. */
+function layersSentence(name: string, rows: readonly StageRow[], text: Text): string {
+  const { format, say } = text;
+  const groups = [...new Set(rows.map(({ group }) => group))];
+  const holdings = (own: readonly StageRow[]) =>
+    poolsOf(own)
+      .map((pool) => {
+        const inPool = own.filter((row) => row.pool === pool);
+        return say('mix.holds', {
+          pool,
+          layers: format.count(inPool.reduce((sum, { layers }) => sum + layers, 0)),
+          count: inPool.reduce((sum, row) => sum + deviceCountOf(row), 0),
+        });
+      })
+      .join(say('list.comma'));
+  const first = rows[0];
+  const whole = rows.filter(({ group }) => group === first?.group);
+  const total = format.count(whole.reduce((sum, { layers }) => sum + layers, 0));
+  if (first?.group === undefined) {
+    const batch = format.count(first ? first.microBatch * first.data : 0);
+    return say('mix.layersSentence', { name, total, parts: holdings(rows), batch });
+  }
+  const parts = groups.map((group) => {
+    const own = rows.filter((row) => row.group === group);
+    return say('mix.groupHolds', {
+      group: String(group),
+      count: own[0]?.replicas ?? 1,
+      microBatches: format.count(own[0]?.microBatches ?? 0),
+      size: format.count(own[0]?.microBatch ?? 1),
+      parts: holdings(own),
+    });
+  });
+  return say('mix.groupsSentence', { name, total, count: groups.length, parts: parts.join(say('list.semicolon')) });
+}
 
 /** The layers of each stage of a plan, by the pool that it is on. */
 export function stageLayersSpec(name: string, rows: readonly StageRow[], text: Text): ChartSpec {
   const { format, say } = text;
   const pools = poolsOf(rows);
-  const total = rows.reduce((sum, { layers }) => sum + layers, 0);
-  const parts = pools.map((pool) => {
-    const own = rows.filter((row) => row.pool === pool);
-    return say('mix.holds', {
-      pool,
-      layers: format.count(own.reduce((sum, { layers }) => sum + layers, 0)),
-      count: own.reduce((sum, row) => sum + deviceCountOf(row), 0),
-    });
-  });
-  const first = rows[0];
+  const hasGroups = rows.some(({ group }) => group !== undefined);
+  const hasParts = rows.some(({ partDevices }) => partDevices !== undefined);
+  const counted = (count: number | undefined): Cell =>
+    count === undefined ? { text: '–', value: null } : numberCell(format.count(count), count);
+  const columns: { label: string; key: string; isNumber?: boolean; cell: (row: StageRow) => Cell }[] = [
+    { label: say('stage'), key: 'stage', cell: (row) => textCell(stageName(row, text)) },
+    { label: say('mix.pool'), key: 'pool', cell: ({ pool }) => textCell(pool) },
+    ...(hasGroups
+      ? [{ label: say('mix.replicas'), key: 'replica_count', isNumber: true, cell: (row: StageRow) => counted(row.replicas) }]
+      : []),
+    { label: say('mix.devices'), key: 'device_count', isNumber: true, cell: (row) => counted(deviceCountOf(row)) },
+    ...(hasParts
+      ? [{ label: say('mix.partDevices'), key: 'node_part_device_count', isNumber: true, cell: (row: StageRow) => counted(row.partDevices) }]
+      : []),
+    { label: 'TP', key: 'tensor_parallel', isNumber: true, cell: (row) => counted(row.tensor) },
+    { label: 'CP', key: 'context_parallel', isNumber: true, cell: (row) => counted(row.context) },
+    { label: 'DP', key: 'data_parallel', isNumber: true, cell: (row) => counted(row.data) },
+    { label: say('mix.microBatch'), key: 'micro_batch_size', isNumber: true, cell: (row) => counted(row.microBatch) },
+    { label: say('mix.microBatches'), key: 'micro_batch_count', isNumber: true, cell: (row) => counted(row.microBatches) },
+    { label: say('mix.layersColumn'), key: 'layer_count', isNumber: true, cell: (row) => counted(row.layers) },
+    { label: say('field.recompute'), key: 'recompute', cell: (row) => textCell(stageRecompute(row.recompute, row.layers, text)) },
+  ];
   return {
     name: 'layers-by-stage',
     title: say('mix.layersTitle'),
-    sentence: say('mix.layersSentence', {
-      name,
-      total: format.count(total),
-      parts: parts.join(say('list.comma')),
-      batch: format.count(first ? first.microBatch * first.data : 0),
-    }),
+    sentence: layersSentence(name, rows, text),
     height: 190,
     legend: pools.map((pool, at) => ({ name: pool, color: (palette) => poolColour(at, palette) })),
     table: {
-      columns: [
-        { label: say('stage') },
-        { label: say('mix.pool') },
-        { label: say('mix.devices'), isNumber: true },
-        { label: 'TP', isNumber: true },
-        { label: 'CP', isNumber: true },
-        { label: 'DP', isNumber: true },
-        { label: say('mix.microBatch'), isNumber: true },
-        { label: say('mix.layersColumn'), isNumber: true },
-        { label: say('field.recompute') },
-      ],
-      keys: [
-        'stage',
-        'pool',
-        'device_count',
-        'tensor_parallel',
-        'context_parallel',
-        'data_parallel',
-        'micro_batch_size',
-        'layer_count',
-        'recompute',
-      ],
-      rows: rows.map((row) => [
-        textCell(nameOf(row, text)),
-        textCell(row.pool),
-        ...[deviceCountOf(row), row.tensor, row.context, row.data, row.microBatch, row.layers].map((count) =>
-          numberCell(format.count(count), count),
-        ),
-        textCell(stageRecompute(row.recompute, row.layers, text)),
-      ]),
+      columns: columns.map(({ label, isNumber }) => ({ label, ...(isNumber ? { isNumber } : {}) })),
+      keys: columns.map(({ key }) => key),
+      rows: rows.map((row) => columns.map(({ cell }) => cell(row))),
     },
     option: (palette) => ({
       grid: { left: 8, right: 24, top: 24, bottom: 28, containLabel: true },
       tooltip: tooltipOf(palette, ({ dataIndex }: { dataIndex: number }) => {
         const row = rows[dataIndex];
         if (!row) return '';
-        return `${nameOf(row, text)} · ${row.pool}\n${say('mix.layersColumn')}: ${row.layers}\nTP ${row.tensor} · CP ${row.context} · DP ${row.data}`;
+        return `${stageName(row, text)} · ${row.pool}\n${say('mix.layersColumn')}: ${row.layers}\nTP ${row.tensor} · CP ${row.context} · DP ${row.data}`;
       }),
       xAxis: {
-        ...nameAxis(palette, rows.map((row) => nameOf(row, text))),
+        ...nameAxis(palette, rows.map((row) => stageName(row, text))),
         inverse: false,
         axisLabel: { color: palette.muted, hideOverlap: true },
       },
@@ -220,7 +233,8 @@ export function stageTimesSpec(name: string, rows: readonly StageRow[], timeline
     const mean = waits.reduce((sum, wait) => sum + wait, 0) / Math.max(waits.length, 1);
     return say('mix.waitsOf', { pool, share: format.percent(mean) });
   });
-  const label = (row: StageRow | undefined, at: number) => say('stage.name', { number: String(row?.number ?? at + 1) });
+  const label = (row: StageRow | undefined, at: number) =>
+    row ? stageName(row, text) : say('stage.name', { number: String(at + 1) });
   const series = [
     ...kinds.map((kind) => ({
       name: kindName(kind, text),

@@ -36,7 +36,7 @@ export interface Choice {
 }
 
 /** These follow from other dimensions, or belong to mixed clusters. */
-const leftOut = ['layers_per_stage', 'stages'];
+const leftOut = ['layers_per_stage', 'stages', 'replica_groups'];
 
 const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
 

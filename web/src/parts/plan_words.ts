@@ -1,7 +1,7 @@
 // A plan in the field's short words: "TP 4 + SP · PP 4 × 5 · DP 8 · MBS 1 · ZeRO 1 · ...".
 import type { Plan, RecomputePlan } from '../api/wire';
 import type { Text } from '../text/text';
-import { stretchesOf, type Stretch } from './pools';
+import { pipelinesOf, stretchesOf, type Pipeline, type Stretch } from './pools';
 
 /** Returns "13×4 + 3×3" for thirteen stages of 4 and then three of 3. */
 export function runsOf(counts: readonly number[]): string {
@@ -70,10 +70,30 @@ function stretchWords(stretch: Stretch, text: Text): string {
     (first?.context_parallel ?? 1) > 1 ? `CP ${first?.context_parallel}` : '',
     `DP ${first?.data_parallel ?? 1}`,
     `MBS ${first?.micro_batch_size ?? 1}`,
+    (first?.device_count ?? 0) > 0 ? text.say('mix.partOfNode', { count: first?.device_count ?? 0 }) : '',
     text.say('mix.layers', { layers: runsOf(stages.map(({ layer_count = 0 }) => layer_count)) }),
     stretchRecompute(stretch, text),
   ];
   return text.say('mix.stretch', { pool, settings: words.filter((word) => word !== '').join(text.say('list.comma')) });
+}
+
+/** Returns "8 × [ampere (...) → hopper (...)], 16 micro-batches each" for a group of equal replicas. */
+function groupWords({ replicas, microBatches = 1, stages }: Pipeline, text: Text): string {
+  const shapes = stretchesOf(stages).map((stretch) => stretchWords(stretch, text));
+  return text.say('mix.group', {
+    replicas: text.format.count(replicas),
+    stages: shapes.join(' → '),
+    count: microBatches,
+  });
+}
+
+/** Returns the words of each replica group, or of each stretch of stages if all replicas are alike. */
+function pipelineWords(plan: Plan, text: Text): string[] {
+  return pipelinesOf(plan).flatMap((pipeline) =>
+    pipeline.group === undefined
+      ? stretchesOf(pipeline.stages).map((stretch) => stretchWords(stretch, text))
+      : [groupWords(pipeline, text)],
+  );
 }
 
 /** Returns the words of a plan, the most important first. Sizes of 1 are left out. */
@@ -83,11 +103,12 @@ export function planWords(plan: Plan, text: Text): string[] {
     if ((value ?? 1) > 1) words.push(`${name} ${value}${more}`);
   };
   // The stages of a mix have sizes of their own, in place of the plan's.
-  const mixes = plan.stages.length > 0;
-  words.push(...stretchesOf(plan).map((stretch) => stretchWords(stretch, text)));
+  const mixes = pipelinesOf(plan).length > 0;
+  words.push(...pipelineWords(plan, text));
   if (!mixes) size('TP', plan.tensor_parallel, plan.sequence_parallel ? ' + SP' : '');
   else if (plan.sequence_parallel) words.push('SP');
-  const isPiped = (plan.pipeline_parallel ?? 1) > 1;
+  const isPiped =
+    (plan.pipeline_parallel ?? 1) > 1 || (plan.replica_groups ?? []).some(({ stages }) => stages.length > 1);
   const virtual = plan.virtual_pipeline ?? 1;
   if (!mixes) {
     size('PP', plan.pipeline_parallel, virtual > 1 ? ` × ${virtual}` : '');
@@ -126,13 +147,16 @@ export const planLine = (plan: Plan, text: Text): string => planWords(plan, text
 /** Returns every field of a plan with its value in words, in the order of the schema. */
 export function settingsOf(plan: Plan, text: Text): Record<string, string> {
   const settings: Record<string, string> = {};
+  const pipelines = pipelinesOf(plan);
+  const hasGroups = pipelines.some(({ group }) => group !== undefined);
   for (const [field, value] of Object.entries(plan) as [keyof Plan, unknown][]) {
-    if (plan.stages.length > 0 && ownOfStages.includes(field)) continue;
+    if (pipelines.length > 0 && ownOfStages.includes(field)) continue;
+    if (hasGroups && field === 'pipeline_parallel') continue; // each group has its own number
     if (field === 'recompute') settings[field] = recomputeWords(plan, text);
     else if (field === 'stages') {
-      if (plan.stages.length > 0) {
-        settings[field] = stretchesOf(plan).map((stretch) => stretchWords(stretch, text)).join(' → ');
-      }
+      if (plan.stages.length > 0) settings[field] = pipelineWords(plan, text).join(' → ');
+    } else if (field === 'replica_groups') {
+      if (hasGroups) settings[field] = pipelineWords(plan, text).join(' + ');
     } else if (field === 'pools') {
       if (plan.pools.length > 0) settings[field] = plan.pools.join(text.say('list.comma'));
     } else if (field === 'layers_per_stage') {

@@ -2,7 +2,7 @@
 // (docs/cost_model/placement.md, "Groups" and "Rank order"; estimator/model/stage_devices.cc): tensor,
 // context, expert/data, pipeline, the first changing fastest, or with `rank_order` tp-cp-ep-pp-dp the
 // stages between the data ranks. Expert ranks count among the tensor, context and data ranks of a stage.
-import type { Plan } from '../api/wire';
+import type { Plan, StagePlan } from '../api/wire';
 
 export interface NodeKind {
   pool: string;
@@ -13,8 +13,10 @@ export interface Seat {
   node: number;
   /** Within its node. */
   device: number;
-  /** The pipeline's stage, from 0. */
+  /** The pipeline's stage, from 0; with replica groups, the stages of all groups are counted. */
   stage: number;
+  /** The replica, from 0; absent if all replicas are alike, which `data` counts then. */
+  replica?: number;
   tensor: number;
   context: number;
   data: number;
@@ -22,86 +24,162 @@ export interface Seat {
   expertTensor: number;
 }
 
+/** Drawing more would take seconds; no plan of a larger cluster was ever asked for. */
+export const seatLimit = 262_144;
+
+const sizeOf = (value: number | undefined) => Math.max(value ?? 1, 1);
+
 interface StageSizes {
   tensor: number;
   context: number;
   data: number;
 }
 
-/** Drawing more would take seconds; no plan of a larger cluster was ever asked for. */
-export const seatLimit = 262_144;
+const sizesOf = (part: Plan | StagePlan): StageSizes => ({
+  tensor: sizeOf(part.tensor_parallel),
+  context: sizeOf(part.context_parallel),
+  data: sizeOf(part.data_parallel),
+});
 
-const sizeOf = (value: number | undefined) => Math.max(value ?? 1, 1);
+const deviceNumbers = (node: number, kind: NodeKind | undefined, from = 0, count = (kind?.devices ?? 0) - from) =>
+  Array.from({ length: count }, (_, at): [number, number] => [node, from + at]);
 
-/** Returns the sizes of each stage; the stages of mixed clusters have their own. */
-function stageSizes(plan: Plan): StageSizes[] {
-  if (plan.stages.length > 0) {
-    return plan.stages.map((stage) => ({
-      tensor: sizeOf(stage.tensor_parallel),
-      context: sizeOf(stage.context_parallel),
-      data: sizeOf(stage.data_parallel),
-    }));
+/** The nodes of one pool, as stages take them: search_space/spec/stage_places.h. */
+class TakenNodes {
+  private count = 0;
+  private freeDevices = 0; // of the last node
+
+  constructor(
+    private readonly own: readonly number[],
+    private readonly kinds: readonly NodeKind[],
+  ) {}
+
+  /** Returns the node and the device of each rank of a stage; too few if the pool has no more nodes. */
+  take(stage: StagePlan): [number, number][] {
+    const part = stage.device_count ?? 0;
+    if (part === 0) {
+      const chosen = this.own.slice(this.count, this.count + (stage.node_count ?? 0));
+      this.count += stage.node_count ?? 0;
+      this.freeDevices = 0;
+      return chosen.flatMap((node) => deviceNumbers(node, this.kinds[node]));
+    }
+    if (this.freeDevices < part) {
+      this.count += 1;
+      this.freeDevices = this.kinds[this.own[this.count - 1] ?? -1]?.devices ?? 0;
+    }
+    const node = this.own[this.count - 1];
+    if (node === undefined || this.freeDevices < part) return [];
+    const kind = this.kinds[node];
+    const from = (kind?.devices ?? 0) - this.freeDevices;
+    this.freeDevices -= part;
+    return deviceNumbers(node, kind, from, part);
   }
-  const sizes = {
-    tensor: sizeOf(plan.tensor_parallel),
-    context: sizeOf(plan.context_parallel),
-    data: sizeOf(plan.data_parallel),
-  };
-  return Array.from({ length: sizeOf(plan.pipeline_parallel) }, () => sizes);
 }
 
-/** Returns the devices in the order in which ranks take them: those of the pools that the plan names. */
-function deviceOrder(plan: Plan, nodes: readonly NodeKind[]): [number, number][] {
-  const devicesOf = (chosen: readonly number[]) =>
-    chosen.flatMap((node) =>
-      Array.from({ length: nodes[node]?.devices ?? 0 }, (_, device): [number, number] => [node, device]),
-    );
-  if (plan.stages.length === 0) {
-    // A plan for one pool of several leaves the others idle.
-    const isUsed = ({ pool }: NodeKind) => plan.pools.length === 0 || plan.pools.includes(pool);
-    return devicesOf(nodes.flatMap((kind, node) => (isUsed(kind) ? [node] : [])));
-  }
-  const taken = new Set<number>();
-  return plan.stages.flatMap((stage) => {
-    const free = nodes.flatMap(({ pool }, node) => (pool === stage.pool && !taken.has(node) ? [node] : []));
-    const chosen = free.slice(0, stage.node_count ?? 0);
-    for (const node of chosen) taken.add(node);
-    return devicesOf(chosen);
+/** A stage of one replica, with the devices that its ranks take. */
+interface PlacedStage {
+  stage: number;
+  replica?: number;
+  sizes: StageSizes;
+  devices: [number, number][];
+}
+
+interface StatedGroup {
+  replicas: number;
+  microBatches: number;
+  stages: readonly StagePlan[];
+  /** The number of its first stage among those of all groups as they are listed. */
+  first: number;
+}
+
+/** Returns the groups in the order in which they take nodes, which does not depend on how they are listed. */
+function groupOrder(plan: Plan): StatedGroup[] {
+  let first = 0;
+  const groups = (plan.replica_groups ?? []).map(({ replica_count, micro_batch_count, stages }): StatedGroup => {
+    const group = { replicas: sizeOf(replica_count), microBatches: sizeOf(micro_batch_count), stages, first };
+    first += stages.length;
+    return group;
   });
+  const wordOf = ({ stages }: StatedGroup) => stages.map(({ pool = '' }) => pool).join('\u0000');
+  return groups.sort(
+    (a, b) =>
+      a.replicas - b.replicas ||
+      a.microBatches - b.microBatches ||
+      (wordOf(a) < wordOf(b) ? -1 : wordOf(a) > wordOf(b) ? 1 : 0),
+  );
+}
+
+/** Returns the stages of a plan whose stages name their pools, replica by replica. */
+function placedStages(plan: Plan, nodes: readonly NodeKind[]): PlacedStage[] {
+  const pools = new Map<string, TakenNodes>();
+  for (const name of new Set(nodes.map(({ pool }) => pool))) {
+    const own = nodes.flatMap(({ pool }, node) => (pool === name ? [node] : []));
+    pools.set(name, new TakenNodes(own, nodes));
+  }
+  const place = (stage: StagePlan, at: number, replica?: number): PlacedStage => ({
+    stage: at,
+    ...(replica === undefined ? {} : { replica }),
+    sizes: sizesOf(stage),
+    devices: pools.get(stage.pool ?? '')?.take(stage) ?? [],
+  });
+  const groups = groupOrder(plan);
+  if (groups.length === 0) return plan.stages.map((stage, at) => place(stage, at));
+  let replica = -1;
+  return groups.flatMap(({ replicas, stages, first }) =>
+    Array.from({ length: replicas }, () => {
+      replica += 1;
+      return stages.map((stage, at) => place(stage, first + at, replica));
+    }).flat(),
+  );
+}
+
+/** Returns the seats of a stage that has its devices to itself. */
+function seatsOfStage({ stage, replica, sizes, devices }: PlacedStage, plan: Plan): Seat[] {
+  const experts = sizeOf(plan.expert_parallel);
+  const expertTensor = sizeOf(plan.expert_tensor_parallel);
+  return devices.map(([node, device], within) => ({
+    node,
+    device,
+    stage,
+    ...(replica === undefined ? {} : { replica }),
+    tensor: within % sizes.tensor,
+    context: Math.floor(within / sizes.tensor) % sizes.context,
+    data: Math.floor(within / (sizes.tensor * sizes.context)),
+    expert: Math.floor(within / expertTensor) % experts,
+    expertTensor: within % expertTensor,
+  }));
 }
 
 /** Returns the seat of every rank; empty if the plan does not fill the nodes, or they are too many. */
 export function seatsOf(plan: Plan, nodes: readonly NodeKind[]): Seat[] {
-  const sizes = stageSizes(plan);
-  const total = sizes.reduce((sum, { tensor, context, data }) => sum + tensor * context * data, 0);
-  if (total > seatLimit || nodes.length > seatLimit) return [];
-  const devices = deviceOrder(plan, nodes);
-  if (devices.length !== total) return [];
-  const experts = sizeOf(plan.expert_parallel);
-  const expertTensor = sizeOf(plan.expert_tensor_parallel);
-  const isStageInside = plan.rank_order === 'tp-cp-ep-pp-dp' && plan.stages.length === 0;
-  const seats: Seat[] = [];
-  let first = 0;
-  sizes.forEach(({ tensor, context, data }, stage) => {
-    const block = tensor * context;
-    for (let within = 0; within < block * data; ++within) {
+  if (nodes.length > seatLimit) return [];
+  const groups = plan.replica_groups ?? [];
+  const ranks = ({ tensor, context, data }: StageSizes) => tensor * context * data;
+  if (plan.stages.length > 0 || groups.length > 0) {
+    const sum = (stages: readonly StagePlan[]) => stages.reduce((all, stage) => all + ranks(sizesOf(stage)), 0);
+    const inGroups = groups.reduce((all, { replica_count, stages }) => all + sizeOf(replica_count) * sum(stages), 0);
+    if (sum(plan.stages) + inGroups > seatLimit) return [];
+    const placed = placedStages(plan, nodes);
+    const isFilled = placed.every(({ sizes, devices }) => devices.length === ranks(sizes));
+    return isFilled ? placed.flatMap((stage) => seatsOfStage(stage, plan)) : [];
+  }
+  const sizes = sizesOf(plan);
+  const stageCount = sizeOf(plan.pipeline_parallel);
+  // A plan for one pool of several leaves the others idle.
+  const isUsed = ({ pool }: NodeKind) => plan.pools.length === 0 || plan.pools.includes(pool);
+  if (ranks(sizes) * stageCount > seatLimit) return [];
+  const devices = nodes.flatMap((kind, node) => (isUsed(kind) ? deviceNumbers(node, kind) : []));
+  if (devices.length !== ranks(sizes) * stageCount) return [];
+  const block = sizes.tensor * sizes.context;
+  const isStageInside = plan.rank_order === 'tp-cp-ep-pp-dp';
+  return Array.from({ length: stageCount }, (_, stage) => {
+    const own = Array.from({ length: block * sizes.data }, (_, within): [number, number] => {
       const copy = Math.floor(within / block);
-      const rank = isStageInside ? (copy * sizes.length + stage) * block + (within % block) : first + within;
-      const [node = 0, device = 0] = devices[rank] ?? [];
-      seats.push({
-        node,
-        device,
-        stage,
-        tensor: within % tensor,
-        context: Math.floor(within / tensor) % context,
-        data: copy,
-        expert: Math.floor(within / expertTensor) % experts,
-        expertTensor: within % expertTensor,
-      });
-    }
-    first += block * data;
-  });
-  return seats;
+      const rank = isStageInside ? (copy * stageCount + stage) * block + (within % block) : stage * block * sizes.data + within;
+      return devices[rank] ?? [0, 0];
+    });
+    return seatsOfStage({ stage, sizes, devices: own }, plan);
+  }).flat();
 }
 
 export const groupKinds = [
@@ -128,8 +206,10 @@ export interface Groups {
 
 /** Returns the names of the groups that a seat belongs to; ranks with equal names form a group. */
 function groupNames(seat: Seat, plan: Plan): Partial<Record<GroupKind, string>> {
-  const { stage, tensor, context, data, expert, expertTensor } = seat;
-  const sizes = plan.stages[stage] ?? plan;
+  const { tensor, context, data, expert, expertTensor } = seat;
+  const groupStages = (plan.replica_groups ?? []).flatMap(({ stages }) => stages);
+  const sizes = plan.stages[seat.stage] ?? groupStages[seat.stage] ?? plan;
+  const stage = seat.replica === undefined ? String(seat.stage) : `${seat.replica}:${seat.stage}`;
   const contexts = sizeOf(sizes.context_parallel);
   const tensors = sizeOf(sizes.tensor_parallel);
   const within = tensor + tensors * (context + contexts * data);
@@ -144,7 +224,7 @@ function groupNames(seat: Seat, plan: Plan): Partial<Record<GroupKind, string>> 
     expert_tensor: `${stage} ${expert} ${Math.floor(within / (experts * expertTensors))}`,
   };
   // Stages of mixed clusters have other sizes than their neighbours, so that no ranks correspond.
-  if (plan.stages.length === 0) names.pipeline = `${tensor} ${context} ${data}`;
+  if (plan.stages.length === 0 && groupStages.length === 0) names.pipeline = `${tensor} ${context} ${data}`;
   if (sharding > 0) names.sharding = `${stage} ${tensor} ${Math.floor((context + contexts * data) / sharding)}`;
   return names;
 }
@@ -195,9 +275,12 @@ export function equalNodes(seats: readonly Seat[], nodes: readonly NodeKind[]): 
   for (const [node, { pool }] of nodes.entries()) {
     const own = (byNode.get(node) ?? []).sort((a, b) => a.device - b.device);
     const first = Math.min(...own.map(({ data }) => data));
+    const firstReplica = Math.min(...own.map(({ replica = 0 }) => replica));
     const key = JSON.stringify([
       pool,
-      own.map(({ stage, tensor, context, data }) => [stage, tensor, context, data - first]),
+      own.map(({ device, stage, tensor, context, data, replica = 0 }) => [
+        device, stage, tensor, context, data - first, replica - firstReplica,
+      ]),
     ]);
     const equal = found.get(key);
     if (equal) equal.nodes.push(node);

@@ -44,6 +44,7 @@ export type WordGroup =
   | 'verdict'
   | 'mixCause'
   | 'generation'
+  | 'linkPath'
   | 'modelKind'
   | 'modelState';
 

@@ -1,12 +1,14 @@
 // The cluster of a study: its nodes, devices and links, and where the groups of a plan sit.
 import { useMemo } from 'preact/hooks';
 import type { GetStudyResponse } from '../api/wire';
-import { Drawing } from '../charts/chart';
+import { Chart, Drawing } from '../charts/chart';
 import { clusterFacts, clusterSpec, fabricText, groupName, layoutOf, nicText } from '../charts/cluster';
+import { poolLinksSpec, poolUseSpec } from '../charts/pool_links';
 import { alternativesOf } from '../parts/alternatives';
 import { FilterBar, SelectFilter } from '../parts/filters';
 import { ListTable } from '../parts/list_table';
 import { planLine } from '../parts/plan_words';
+import { poolUse } from '../parts/pools';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 
@@ -26,6 +28,14 @@ export function ClusterPage({ study, place }: { study: GetStudyResponse; place: 
     const layout = facts && plan && layoutOf(facts, plan);
     return layout && { layout, spec: clusterSpec(layout, text) };
   }, [facts, plan, text]);
+  const links = useMemo(
+    () => (facts && facts.links.length > 0 ? poolLinksSpec(facts.links, text) : undefined),
+    [facts, text],
+  );
+  const use = useMemo(() => {
+    const rows = plan ? poolUse(plan, chosen?.plan.estimate, study) : [];
+    return chosen && rows.length > 0 ? poolUseSpec(chosen.name, rows, text) : undefined;
+  }, [chosen, plan, study, text]);
   if (!facts) return <p class="card empty">{say('cluster.none')}</p>;
   const hasPools = facts.pools.length > 1;
   return (
@@ -69,12 +79,13 @@ export function ClusterPage({ study, place }: { study: GetStudyResponse; place: 
             ],
           }))}
         />
-        {facts.betweenPoolsBytesPerSecond > 0 && (
-          <p class="quiet">
-            {say('cluster.between', { rate: format.count(facts.betweenPoolsBytesPerSecond / 1e9) })}
-          </p>
-        )}
       </section>
+      {links && (
+        <div class={use ? 'pair' : ''}>
+          <Chart spec={links} />
+          {use && <Chart spec={use} />}
+        </div>
+      )}
       {shown && chosen ? (
         <>
           <Drawing spec={shown.spec} />

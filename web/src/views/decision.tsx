@@ -7,9 +7,10 @@ import { alternativesOf, judgedSeconds, type Alternative } from '../parts/altern
 import { LaunchBox } from '../parts/launch';
 import { Gauge, ServerSentences, Tile, Value } from '../parts/pieces';
 import { differencesOf, planLine, settingsOf } from '../parts/plan_words';
-import { devicesOf, tokensNote } from '../parts/pools';
+import { devicesOf, isMixed, tokensNote } from '../parts/pools';
 import { goTo, linkTo, type Place } from '../router';
 import { useText, type Text } from '../text/text';
+import { PlanOnPools } from './plan_on_pools';
 import { MixSummary } from './pools';
 
 // `id` is empty if the answer is kept in no study.
@@ -387,6 +388,9 @@ export function Decision({ study, place }: { study: GetStudyResponse; place: Pla
       <Figures study={study} result={result} chosen={chosen} />
       {result.heterogeneous && id === '' && <MixSummary study={study} answer={result.heterogeneous} />}
       <LaunchBox ranked={chosen.plan} />
+      {isMixed(study) && chosen.plan.plan && (
+        <PlanOnPools study={study} name={chosen.name} plan={chosen.plan.plan} estimate={chosen.plan.estimate} />
+      )}
       <Kinds id={id} alternatives={alternatives} />
       <div class="pair">
         <Chart spec={charts.intervals} />

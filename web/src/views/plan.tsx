@@ -9,10 +9,11 @@ import { breakdownSpec } from '../charts/step_time';
 import { alternativesOf, judgedSeconds } from '../parts/alternatives';
 import { LaunchBox } from '../parts/launch';
 import { ServerSentences, Shown, Tile } from '../parts/pieces';
-import { isMixed, stageRows, tokensNote } from '../parts/pools';
+import { isMixed, stageName, stageRows, tokensNote } from '../parts/pools';
 import { planLine, settingsOf } from '../parts/plan_words';
 import { linkTo } from '../router';
 import { useText } from '../text/text';
+import { PlanOnPools } from './plan_on_pools';
 
 /** Returns the plan of a rank as the study's answer has it, which also has its flags. */
 function inAnswer(study: GetStudyResponse, rank: number): RankedPlan | undefined {
@@ -61,17 +62,17 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
     plan: ranked,
   };
   const chosen = alternatives[0];
-  const rooms = isMixed(study) && ranked.plan ? stageRows(ranked.plan, estimate, study) : undefined;
   const isChosen = chosen?.plan.plan_digest === ranked.plan_digest;
-  const charts = useMemo(
-    () =>
-      estimate && {
-        breakdown: breakdownSpec(chosen && !isChosen ? [self, chosen] : [self], text),
-        memory: memorySpec(estimate, text),
-        stages: estimate.peak_memory_bytes_by_stage.length > 1 ? stagesSpec(estimate, text, rooms) : undefined,
-      },
-    [ranked, text],
-  );
+  const charts = useMemo(() => {
+    if (!estimate) return undefined;
+    const rows = isMixed(study) && ranked.plan ? stageRows(ranked.plan, estimate, study) : undefined;
+    const rooms = rows?.map((row) => ({ ...row, name: stageName(row, text) }));
+    return {
+      breakdown: breakdownSpec(chosen && !isChosen ? [self, chosen] : [self], text),
+      memory: memorySpec(estimate, text),
+      stages: estimate.peak_memory_bytes_by_stage.length > 1 ? stagesSpec(estimate, text, rooms) : undefined,
+    };
+  }, [ranked, study, text]);
   const settings = ranked.plan ? Object.entries(settingsOf(ranked.plan, text)) : [];
   if (!estimate || !charts) return null;
   const defaults = study.result?.applied_defaults ?? [];
@@ -106,6 +107,9 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
         <Chart spec={charts.memory} />
         {charts.stages && <Chart spec={charts.stages} />}
       </div>
+      {isMixed(study) && ranked.plan && (
+        <PlanOnPools study={study} name={name} plan={ranked.plan} estimate={estimate} />
+      )}
       <section class="card">
         <h3>{say('plan.settings')}</h3>
         <dl class="settings">

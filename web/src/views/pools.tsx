@@ -6,16 +6,19 @@ import { useRead } from '../api/use_read';
 import type { GetStudyResponse, Heterogeneous } from '../api/wire';
 import { Chart } from '../charts/chart';
 import { stagesSpec } from '../charts/memory';
-import { poolSetsSpec, stageLayersSpec, stageTimesSpec } from '../charts/pools';
+import { clusterFacts } from '../charts/cluster';
+import { poolLinksSpec } from '../charts/pool_links';
+import { poolSetsSpec, stageTimesSpec } from '../charts/pools';
 import { alternativesOf } from '../parts/alternatives';
 import { FilterBar, SelectFilter } from '../parts/filters';
 import { ListTable } from '../parts/list_table';
 import { Shown, Tile } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
-import { setName, shownPlans, stageRows, type ShownPlan } from '../parts/pools';
+import { setName, shownPlans, stageName, stageRows, type ShownPlan } from '../parts/pools';
 import { timelineOf } from '../parts/trace';
 import { linkTo, type Place } from '../router';
 import { useText, type Text } from '../text/text';
+import { PlanOnPools } from './plan_on_pools';
 
 /** Returns whether to mix, in a few words. */
 export const mixWords = ({ mix_verdict }: Heterogeneous, text: Text): string =>
@@ -127,19 +130,22 @@ export function PoolsPage({ study, place }: { study: GetStudyResponse; place: Pl
     [study, answer, text],
   );
   const shown = plans.find(({ key }) => key === place.query['plan']) ?? plans[0];
-  const charts = useMemo(() => {
-    if (!shown) return undefined;
+  const memory = useMemo(() => {
+    if (!shown?.estimate) return undefined;
     const rows = stageRows(shown.plan, shown.estimate, study);
-    return {
-      layers: stageLayersSpec(shown.name, rows, text),
-      memory: shown.estimate && stagesSpec(shown.estimate, text, rows),
-    };
+    return stagesSpec(shown.estimate, text, rows.map((row) => ({ ...row, name: stageName(row, text) })));
   }, [shown, study, text]);
+  const links = useMemo(() => {
+    const cluster = study.question?.cluster;
+    if (!cluster || cluster.pools.length < 2) return undefined;
+    const defaults = study.result?.applied_defaults ?? [];
+    return poolLinksSpec(clusterFacts(cluster, defaults, study.study?.device_count ?? 0).links, text);
+  }, [study, text]);
   if (!answer) return <p class="card empty">{say('mix.none')}</p>;
   return (
     <div class="stack">
       <MixSummary study={study} answer={answer} />
-      {shown && charts && (
+      {shown && (
         <>
           <FilterBar>
             <SelectFilter
@@ -151,10 +157,8 @@ export function PoolsPage({ study, place }: { study: GetStudyResponse; place: Pl
             />
           </FilterBar>
           <p class="plan-line">{planLine(shown.plan, text)}</p>
-          <div class={charts.memory ? 'pair' : ''}>
-            <Chart spec={charts.layers} />
-            {charts.memory && <Chart spec={charts.memory} />}
-          </div>
+          <PlanOnPools study={study} name={shown.name} plan={shown.plan} estimate={shown.estimate} />
+          {memory && <Chart spec={memory} />}
           <Times study={study} shown={shown} />
           {shown.rank !== undefined && (
             <p class="links">
@@ -163,6 +167,7 @@ export function PoolsPage({ study, place }: { study: GetStudyResponse; place: Pl
           )}
         </>
       )}
+      {links && <Chart spec={links} />}
       <Generations answer={answer} />
     </div>
   );

@@ -329,6 +329,7 @@ export const en = {
   'field.layers_per_stage': 'Layers per stage',
   'field.optimizer_offload_ratio': 'Optimizer offload',
   'field.stages': 'Stages',
+  'field.replica_groups': 'Groups of replicas',
   'field.rank_order': 'Order of ranks',
   'field.activation_offload_ratio': 'Activation offload',
   'field.whole_weights_ratio': 'Whole weights',

@@ -3,6 +3,8 @@ import type { Message } from '../text';
 
 export const enPlans = {
   'list.comma': ', ',
+  'list.semicolon': '; ',
+  'sentence.space': ' ',
   'tab.dimensions': 'Dimensions',
   'dimensions.title': 'Plans by their dimensions',
   'dimensions.sentence': '{count} plans take from {least} to {most} a step. They differ in: {dimensions}.',

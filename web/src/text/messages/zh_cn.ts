@@ -299,6 +299,7 @@ export const zhCN: Record<MessageKey, Message> = {
   'field.layers_per_stage': '每级层数',
   'field.optimizer_offload_ratio': '优化器卸载',
   'field.stages': '各级设置',
+  'field.replica_groups': '副本组',
   'field.rank_order': '进程排列顺序',
   'field.activation_offload_ratio': '激活卸载',
   'field.whole_weights_ratio': '保留完整权重的比例',

@@ -4,6 +4,8 @@ import type { enPlans } from './en_plans';
 
 export const zhCNPlans: Record<keyof typeof enPlans, Message> = {
   'list.comma': '、',
+  'list.semicolon': '；',
+  'sentence.space': '',
   'tab.dimensions': '维度',
   'dimensions.title': '按维度查看方案',
   'dimensions.sentence': '共 {count} 个方案，每步用时从 {least} 到 {most}，差别在于：{dimensions}。',
