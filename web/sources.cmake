@@ -32,6 +32,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/timeline.ts
     src/main.tsx
     src/parts/alternatives.ts
+    src/parts/ask_fields.tsx
     src/parts/calibration_file.tsx
     src/parts/chip_figures.ts
     src/parts/data_table.tsx

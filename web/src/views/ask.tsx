@@ -4,13 +4,14 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { api, ApiError, type FieldMistake } from '../api/client';
 import { useRead } from '../api/use_read';
 import type { Chip, GetServerInfoResponse, GetStudyResponse, TuneRequest } from '../api/wire';
+import { chipChoices, Input, PoolsInputs } from '../parts/ask_fields';
 import { FileDrop } from '../parts/file_drop';
 import { errorSentence, Shown } from '../parts/pieces';
 import {
-  askFields,
+  inputOf,
+  isSameCluster,
+  mistakesIn,
   modelIn,
-  notCounts,
-  pathsOf,
   queryOf,
   questionOf,
   typedIn,
@@ -32,65 +33,15 @@ const precisions = ['bf16', 'fp16', 'fp8', 'fp32'];
 
 /** The mistakes that the server found, those of an input under its name. */
 function sorted(mistakes: readonly FieldMistake[]) {
-  const byInput = new Map<AskField, string>();
+  const byInput = new Map<string, string>();
   const others: FieldMistake[] = [];
   for (const mistake of mistakes) {
     const path = mistake.field.replace(/^question\./, ''); // the request has the question in a field
-    const field = askFields.find((name) => pathsOf[name] === path);
-    if (field) byInput.set(field, mistake.description);
+    const input = inputOf(path);
+    if (input) byInput.set(input, mistake.description);
     else others.push({ ...mistake, field: path });
   }
   return { byInput, others };
-}
-
-function Input(props: {
-  field: AskField;
-  label: string;
-  typed: Typed;
-  onType: (field: AskField, value: string) => void;
-  mistake: string | undefined;
-  isRequired?: boolean;
-  hint?: string;
-  list?: readonly { value: string; label: string }[];
-  isChoice?: boolean;
-}) {
-  const { field, list = [], mistake } = props;
-  const common = {
-    id: `ask-${field}`,
-    value: props.typed[field],
-    'aria-invalid': mistake !== undefined,
-    ...(mistake !== undefined ? { 'aria-describedby': `ask-${field}-mistake` } : {}),
-    ...(props.isRequired ? { required: true } : {}),
-  };
-  return (
-    <div class="field">
-      <label for={`ask-${field}`}>{props.label}</label>
-      {props.isChoice ? (
-        <select {...common} onChange={(event) => props.onType(field, event.currentTarget.value)}>
-          <option value="">{props.hint ?? ''}</option>
-          {list.map(({ value, label }) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
-      ) : (
-        <input
-          {...common}
-          type="text"
-          inputMode="numeric"
-          autoComplete="off"
-          placeholder={props.hint ?? ''}
-          onInput={(event) => props.onType(field, event.currentTarget.value)}
-        />
-      )}
-      {mistake !== undefined && (
-        <p class="mistake" id={`ask-${field}-mistake`}>
-          {mistake}
-        </p>
-      )}
-    </div>
-  );
 }
 
 type Asked =
@@ -171,7 +122,7 @@ function Form(props: {
   const { say } = useText();
   const [file, setFile] = useState<ReadFile>();
   const { asked, ask, stop } = useQuestion();
-  const [own, setOwn] = useState<ReadonlyMap<AskField, string>>(new Map());
+  const [own, setOwn] = useState<ReadonlyMap<string, string>>(new Map());
   const [typed, setTyped] = useState<Typed>(() => typedIn(place.query, base));
   const refused = asked.state === 'failed' && asked.error instanceof ApiError ? asked.error.fields : [];
   const { byInput, others } = sorted(refused);
@@ -181,33 +132,31 @@ function Form(props: {
     const model = modelIn(await chosen.text());
     setFile({ name: chosen.name, ...(model ? { model } : {}) });
   };
+  // What was said about an input is no longer so once it is changed.
+  const forget = (name?: string) => setOwn(new Map([...own].filter(([other]) => name !== undefined && other !== name)));
   const type = (field: AskField, value: string) => {
-    setOwn(new Map([...own].filter(([name]) => name !== field)));
+    forget(field);
     setTyped({ ...typed, [field]: value });
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    const wrong = notCounts(typed);
-    setOwn(new Map(wrong.map((field) => [field, say('ask.notCount')])));
-    if (wrong.length > 0 || !hasModel) {
-      document.getElementById(wrong[0] ? `ask-${wrong[0]}` : 'ask-model')?.focus();
+    const wrong = mistakesIn(typed);
+    setOwn(new Map([...wrong].map(([name, mistake]) => [name, say(mistake)])));
+    const first = [...wrong.keys()][0];
+    if (first !== undefined || !hasModel) {
+      document.getElementById(first === undefined ? 'ask-model' : `ask-${first}`)?.focus();
       return;
     }
     goTo(linkTo(place.path, queryOf(typed, base, place.query)), true);
     void ask(questionOf(typed, file?.model, base));
   };
-  const chips = useMemo(
-    () =>
-      [...props.chips]
-        .sort((a, b) => `${a.vendor} ${a.name}`.localeCompare(`${b.vendor} ${b.name}`))
-        .map(({ id, vendor, name }) => ({ value: id, label: `${vendor} ${name}` })),
-    [props.chips],
-  );
+  const chips = useMemo(() => chipChoices(props.chips), [props.chips]);
+  const mistakeOf = (name: string) => own.get(name) ?? byInput.get(name);
   const input = (field: AskField) => ({
-    field,
-    typed,
-    onType: type,
-    mistake: own.get(field) ?? byInput.get(field),
+    name: field,
+    value: typed[field],
+    onType: (value: string) => type(field, value),
+    mistake: mistakeOf(field),
   });
   const same = (values: readonly string[]) => values.map((value) => ({ value, label: value }));
   return (
@@ -231,16 +180,27 @@ function Form(props: {
             </p>
           )}
         </FileDrop>
+        <PoolsInputs
+          pools={typed.pools}
+          chips={chips}
+          mistakeOf={mistakeOf}
+          onChange={(pools, changed) => {
+            forget(changed);
+            if (changed === undefined) stop(); // what the server said is about other pools
+            setTyped({ ...typed, pools });
+          }}
+        />
         <div class="fields">
-          <Input {...input('chip')} label={say('chip')} list={chips} isChoice isRequired hint={say('ask.choose')} />
-          <Input {...input('nodes')} label={say('ask.nodes')} isRequired />
-          <Input {...input('devices')} label={say('ask.devices')} hint={say('ask.usualNode')} />
+          {typed.pools.length > 1 && (
+            <Input {...input('between')} label={say('ask.between')} hint={say('ask.usualBetween')} />
+          )}
           <Input {...input('sequence')} label={say('ask.sequence')} isRequired />
           <Input {...input('batch')} label={say('ask.batch')} isRequired />
-          <Input {...input('framework')} label={say('framework')} list={same(server.frameworks)} isChoice hint={say('ask.anyFramework')} />
-          <Input {...input('version')} label={say('frameworkVersion')} hint={say('ask.itsVersion')} />
-          <Input {...input('precision')} label={say('ask.precision')} list={same(precisions)} isChoice hint={say('ask.itsPrecision')} />
+          <Input {...input('framework')} label={say('framework')} list={same(server.frameworks)} hint={say('ask.anyFramework')} />
+          <Input {...input('version')} label={say('frameworkVersion')} isText hint={say('ask.itsVersion')} />
+          <Input {...input('precision')} label={say('ask.precision')} list={same(precisions)} hint={say('ask.itsPrecision')} />
         </div>
+        {base?.baseline && !isSameCluster(typed, base) && <p class="quiet">{say('ask.baselineLeft')}</p>}
         <p class="links">
           {asked.state === 'asking' ? (
             <>
