@@ -48,6 +48,35 @@ END
     --workload "$2/flagscale.json" --cluster "$2/$name.json" >/dev/null
 }
 
+# two_vendors HISTORY FOLDER: a search over four nodes each of two vendors' chips, whose messages pass
+# through the hosts. Its baseline has two groups of replicas whose stages are halves of nodes, and
+# leaves a node idle.
+two_vendors() {
+  cat >"$2/vendors.json" <<END
+{"name": "a100x32+910bx32", "pools": [
+  {"name": "nv", "chip": "nvidia-a100-sxm4-80gb", "node_count": 4, "devices_per_node": 8},
+  {"name": "ascend", "chip": "huawei-ascend-910b-313t", "node_count": 4, "devices_per_node": 8}],
+ "pool_links": [{"from": "nv", "to": "ascend", "bandwidth_bytes_per_second_per_node": 12.5e9,
+                 "latency_seconds": 50e-6, "path": "host"}]}
+END
+  cat >"$2/groups.json" <<END
+{"sequence_parallel": true, "zero_stage": 1, "replica_groups": [
+  {"replica_count": 1, "micro_batch_count": 272, "stages": [
+    {"pool": "nv", "node_count": 1, "device_count": 4, "count": 4, "tensor_parallel": 4,
+     "data_parallel": 1, "layer_count": 13, "micro_batch_size": 1},
+    {"pool": "nv", "node_count": 1, "device_count": 4, "count": 2, "tensor_parallel": 4,
+     "data_parallel": 1, "layer_count": 14, "micro_batch_size": 1}]},
+  {"replica_count": 1, "micro_batch_count": 240, "stages": [
+    {"pool": "ascend", "node_count": 1, "device_count": 4, "count": 8, "tensor_parallel": 4,
+     "data_parallel": 1, "layer_count": 10, "micro_batch_size": 1}]}]}
+END
+  cat >"$2/generic.json" <<END
+{"sequence_length": 4096, "global_batch_size": 512, "framework": {"name": "generic"}}
+END
+  "$bin/meshwright" --db "$1" tune --model examples/llama2-70b/config.json \
+    --workload "$2/generic.json" --cluster "$2/vendors.json" --baseline "$2/groups.json" >/dev/null
+}
+
 # study_of HISTORY MODEL CLUSTER: the id of the oldest study of a model on a cluster.
 study_of() {
   "$bin/meshwright" --db "$1" --output csv study list --text "$3" | grep ",$2,$3," | tail -n 1 | cut -d, -f1
@@ -88,6 +117,7 @@ fill() {
   tune "$history" deepseek-v3 "$folder/h100x8.json" # nothing fits
   two_pools "$history" "$folder" 8 # the mix gains
   two_pools "$history" "$folder" 1 # it does not
+  two_vendors "$history" "$folder"
   report_jobs "$history"
   rm -r "$folder"
 }

@@ -13,7 +13,7 @@ const pathColour = (path: string, palette: Palette) =>
 export function poolLinksSpec(links: readonly LinkFacts[], text: Text): ChartSpec {
   const { format, say } = text;
   const pair = ({ from, to }: LinkFacts) => `${from} – ${to}`;
-  const rate = (bytes: number) => `${format.number(bytes / 1e9, bytes < 1e10 ? 1 : 0)}\u00a0GB/s`;
+  const rate = (bytes: number) => `${format.number(bytes / 1e9, bytes % 1e9 === 0 ? 0 : 1)}\u00a0GB/s`;
   const slowest = [...links].sort((a, b) => a.bytesPerSecond - b.bytesPerSecond)[0];
   const through = links.filter(({ path }) => path === 'host');
   const sentence = [

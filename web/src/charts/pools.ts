@@ -2,7 +2,7 @@
 // and the time of a plan are.
 import type { Heterogeneous } from '../api/wire';
 import { planLine, stageRecompute } from '../parts/plan_words';
-import { deviceCountOf, poolsOf, setName, stageName, type StageRow } from '../parts/pools';
+import { deviceCountOf, poolsOf, setName, stageName, tracedRows, type StageRow } from '../parts/pools';
 import { pipelineKinds, timesOf, type SpanKind, type Timeline } from '../parts/trace';
 import type { Text } from '../text/text';
 import { nameAxis, tooltipOf, valueAxis } from './axes';
@@ -121,11 +121,11 @@ export function poolSetsSpec(answer: Heterogeneous, text: Text): ChartSpec {
 function layersSentence(name: string, rows: readonly StageRow[], text: Text): string {
   const { format, say } = text;
   const groups = [...new Set(rows.map(({ group }) => group))];
-  const holdings = (own: readonly StageRow[]) =>
+  const holdings = (own: readonly StageRow[], message: 'mix.holds' | 'mix.holdsLayers') =>
     poolsOf(own)
       .map((pool) => {
         const inPool = own.filter((row) => row.pool === pool);
-        return say('mix.holds', {
+        return say(message, {
           pool,
           layers: format.count(inPool.reduce((sum, { layers }) => sum + layers, 0)),
           count: inPool.reduce((sum, row) => sum + deviceCountOf(row), 0),
@@ -137,7 +137,7 @@ function layersSentence(name: string, rows: readonly StageRow[], text: Text): st
   const total = format.count(whole.reduce((sum, { layers }) => sum + layers, 0));
   if (first?.group === undefined) {
     const batch = format.count(first ? first.microBatch * first.data : 0);
-    return say('mix.layersSentence', { name, total, parts: holdings(rows), batch });
+    return say('mix.layersSentence', { name, total, parts: holdings(rows, 'mix.holds'), batch });
   }
   const parts = groups.map((group) => {
     const own = rows.filter((row) => row.group === group);
@@ -146,7 +146,7 @@ function layersSentence(name: string, rows: readonly StageRow[], text: Text): st
       count: own[0]?.replicas ?? 1,
       microBatches: format.count(own[0]?.microBatches ?? 0),
       size: format.count(own[0]?.microBatch ?? 1),
-      parts: holdings(own),
+      parts: holdings(own, 'mix.holdsLayers'),
     });
   });
   return say('mix.groupsSentence', { name, total, count: groups.length, parts: parts.join(say('list.semicolon')) });
@@ -217,9 +217,14 @@ export function stageLayersSpec(name: string, rows: readonly StageRow[], text: T
   };
 }
 
+/** Says whose stages a timeline has, if replicas differ. */
+export const slowestWords = (rows: readonly StageRow[], text: Text): string =>
+  rows[0]?.group === undefined ? '' : text.say('mix.slowest', { group: String(rows[0].group) });
+
 /** How long each stage computes and waits in the simulated step, with the pool that it is on. */
-export function stageTimesSpec(name: string, rows: readonly StageRow[], timeline: Timeline, text: Text): ChartSpec {
+export function stageTimesSpec(name: string, all: readonly StageRow[], timeline: Timeline, text: Text): ChartSpec {
   const { format, say } = text;
+  const rows = tracedRows(all, timeline);
   const stages = timeline.stages.map((spans, at) => {
     const times = timesOf(spans, 0, timeline.step);
     const busy = pipelineKinds.reduce((sum, kind) => sum + (times[kind] ?? 0), 0);
@@ -250,11 +255,12 @@ export function stageTimesSpec(name: string, rows: readonly StageRow[], timeline
   return {
     name: 'time-by-stage',
     title: say('mix.timesTitle'),
-    sentence: say('mix.timesSentence', {
-      name,
-      step: format.seconds(timeline.step),
-      parts: shares.join(say('list.comma')),
-    }),
+    sentence: [
+      say('mix.timesSentence', { name, step: format.seconds(timeline.step), parts: shares.join(say('list.comma')) }),
+      slowestWords(rows, text),
+    ]
+      .filter((part) => part !== '')
+      .join(say('sentence.space')),
     height: 220,
     legend: series.map(({ name: said, colour }) => ({ name: said, color: colour })),
     table: {

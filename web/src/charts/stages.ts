@@ -39,7 +39,7 @@ export function stageFiguresSpec(name: string, rows: readonly StageRow[], text: 
       parts: idle.join(say('list.comma')),
     }),
     full.length > 0
-      ? say('stage.overfull', { count: full.length, stages: full.map(({ row }) => label(row)).join(say('list.comma')) })
+      ? say('stage.overfull', { stages: full.map(({ row }) => label(row)).join(say('list.comma')) })
       : '',
   ];
   return {

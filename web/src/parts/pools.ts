@@ -11,6 +11,7 @@ import type {
 import type { Text } from '../text/text';
 import type { Alternative } from './alternatives';
 import { rangesOf } from './rank_layout';
+import type { Timeline } from './trace';
 
 const sizeOf = (value: number | undefined) => Math.max(value ?? 1, 1);
 const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
@@ -170,6 +171,20 @@ export function stageRows(plan: Plan, estimate: Estimate | undefined, study: Get
       ...(figures ? { figures } : {}),
     };
   });
+}
+
+/**
+ * Returns the stages that a timeline has: all, or with replica groups those of the slowest replica,
+ * which the server simulates. They are told by the times of their forward passes.
+ */
+export function tracedRows(rows: readonly StageRow[], { stages }: Timeline): readonly StageRow[] {
+  const groups = [...new Set(rows.map(({ group }) => group))].map((group) => rows.filter((row) => row.group === group));
+  const forward = stages.map((spans) => spans.find(({ kind }) => kind === 'forward')).map((span) => (span ? span.end - span.start : 0));
+  const off = (own: readonly StageRow[]) =>
+    own.length === stages.length
+      ? sumOf(own.map(({ figures }, at) => Math.abs((figures?.forward_seconds ?? 0) - (forward[at] ?? 0))))
+      : Infinity;
+  return groups.length < 2 ? rows : ([...groups].sort((a, b) => off(a) - off(b))[0] ?? rows);
 }
 
 /** How many nodes of a pool a plan uses. */

@@ -17,7 +17,7 @@ export function PlanOnPools(props: { study: GetStudyResponse; name: string; plan
     return {
       layers: stageLayersSpec(name, rows, text),
       figures: stageFiguresSpec(name, rows, text),
-      use: use.length > 0 ? poolUseSpec(name, use, text) : undefined,
+      use: use.some(({ idleNodes }) => idleNodes > 0) ? poolUseSpec(name, use, text) : undefined,
     };
   }, [study, name, plan, estimate, text]);
   return (

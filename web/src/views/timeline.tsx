@@ -7,12 +7,13 @@ import type { Trace } from '../api/trace';
 import { useRead } from '../api/use_read';
 import type { GetStudyResponse } from '../api/wire';
 import { Drawing } from '../charts/chart';
+import { slowestWords } from '../charts/pools';
 import { timelineSpec } from '../charts/timeline';
 import { alternativesOf } from '../parts/alternatives';
 import { FilterBar, SelectFilter } from '../parts/filters';
 import { Shown } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
-import { isMixed, poolStages, stageRows } from '../parts/pools';
+import { isMixed, poolStages, stageRows, tracedRows, type StageRow } from '../parts/pools';
 import { moved, timelineOf, wholeStep, windowIn, zoomed, type Window } from '../parts/trace';
 import { goTo, linkTo, type Place } from '../router';
 import { useText } from '../text/text';
@@ -76,6 +77,17 @@ function Zoomed({ name, trace, place }: { name: string; trace: Trace; place: Pla
   );
 }
 
+/** Says on which pool each stage of the timeline is. */
+function StagesOfPools({ rows, trace }: { rows: readonly StageRow[]; trace: Trace }) {
+  const text = useText();
+  const shown = useMemo(() => tracedRows(rows, timelineOf(trace)), [rows, trace]);
+  return (
+    <p class="quiet">
+      {poolStages(shown, text)} {slowestWords(shown, text)}
+    </p>
+  );
+}
+
 export function TimelinePage({ study, place }: { study: GetStudyResponse; place: Place }) {
   const text = useText();
   const { say } = text;
@@ -103,11 +115,17 @@ export function TimelinePage({ study, place }: { study: GetStudyResponse; place:
         />
       </FilterBar>
       <Shown reading={reading}>
-        {(trace) => (trace ? <Zoomed name={chosen.name} trace={trace} place={place} /> : null)}
+        {(trace) =>
+          trace ? (
+            <>
+              <Zoomed name={chosen.name} trace={trace} place={place} />
+              {isMixed(study) && chosen.plan.plan && (
+                <StagesOfPools rows={stageRows(chosen.plan.plan, chosen.plan.estimate, study)} trace={trace} />
+              )}
+            </>
+          ) : null
+        }
       </Shown>
-      {isMixed(study) && chosen.plan.plan && (
-        <p class="quiet">{poolStages(stageRows(chosen.plan.plan, undefined, study), text)}</p>
-      )}
       <p class="links">
         <a href={linkTo(['studies', id, 'plans', String(chosen.rank)])}>{chosen.name}</a>
         <a href={`v1/studies/${encodeURIComponent(id)}/plans/${chosen.rank}:trace`} download={`${id}-${chosen.rank}.json`}>

@@ -64,6 +64,43 @@ describe('the form', () => {
     await close();
   });
 
+  it('asks for several pools, which are added, removed and named in the address', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(`${base}#/ask`);
+    await settle(page);
+    await fill(page, '2');
+    await page.getByRole('button', { name: 'Add a pool' }).click();
+    const second = page.getByRole('group', { name: 'Pool 2' });
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('ask-chip2');
+    await second.getByLabel('Chip').selectOption('nvidia-a100-sxm4-80gb');
+    await second.getByLabel('Nodes').fill('0');
+    await page.getByRole('button', { name: 'Add a pool' }).click();
+    expect(await page.getByRole('group', { name: /^Pool \d/ }).count()).toBe(3);
+    await page.getByRole('button', { name: 'Remove pool 3' }).click();
+    await page.getByRole('textbox', { name: /^Link between pools/ }).fill('12.5');
+    await page.getByRole('combobox', { name: 'Framework' }).selectOption('flagscale');
+    await page.getByRole('button', { name: 'Ask', exact: true }).click();
+    await page.locator('#ask-nodes2-mistake').getByText('must be >= 1').waitFor();
+    await second.getByLabel('Nodes').fill('2');
+    await page.getByRole('button', { name: 'Ask', exact: true }).click();
+    await page.getByRole('heading', { name: /^(Mix|Do not mix) the pools/ }).waitFor();
+    await settle(page);
+    await expectAccessible(page);
+    const copy = await open(browser, base);
+    await copy.page.goto(page.url());
+    await settle(copy.page);
+    expect(await copy.page.getByRole('group', { name: 'Pool 2' }).getByLabel('Chip').inputValue()).toBe('nvidia-a100-sxm4-80gb');
+    expect(await copy.page.getByRole('textbox', { name: /^Link between pools/ }).inputValue()).toBe('12.5');
+    await copy.close();
+    // One pool again: its inputs stand as before, and nothing of the mix is left.
+    await page.getByRole('button', { name: 'Remove pool 1' }).click();
+    expect(await page.getByLabel('Chip').inputValue()).toBe('nvidia-a100-sxm4-80gb');
+    await expect.poll(() => page.getByRole('heading', { name: /mix the pools/i }).count()).toBe(0);
+    // The browser itself notes the refused request.
+    expect(faults.filter((fault) => !fault.includes('400 (Bad Request)'))).toEqual([]);
+    await close();
+  });
+
   it('names what is wrong beside its input', async () => {
     const { page, faults, close } = await open(browser, base);
     await page.goto(`${base}#/ask`);

@@ -27,6 +27,7 @@ afterAll(() => browser.close());
 
 const study = (name: string, rest = '') => `#/studies/${ids[name]}${rest}`;
 const mix = 'a100x64+h100x64';
+const vendors = 'a100x32+910bx32'; // its baseline has groups of replicas, parts of nodes and an idle node
 const pages: [string, () => string][] = [
   ['overview', () => '#/'],
   ['decision', () => study('h100x2048')],
@@ -63,6 +64,13 @@ const pages: [string, () => string][] = [
   ['ask a mix again', () => `#/ask?from=${ids[mix]}`],
   ['pools without a mix', () => study('a100x8+h100x64', '/pools?plan=ampere%2Bhopper')],
   ['cluster without a mix', () => study('a100x8+h100x64', '/cluster')],
+  ['decision of two vendors', () => study(vendors)],
+  ['plan whose replicas differ', () => study(vendors, '/plans/0')],
+  ['pools of replicas that differ', () => study(vendors, '/pools?plan=0')],
+  ['nodes of replicas that differ', () => study(vendors, '/cluster?rank=0')],
+  ['timeline of replicas that differ', () => study(vendors, '/timeline?rank=0')],
+  ['compare with replicas that differ', () => study(vendors, '/compare?first=1&second=0')],
+  ['ask with a third pool', () => `#/ask?from=${ids[vendors]}&pools=3&name3=more`],
   ['pools of one pool', () => study('a100x128', '/pools')],
   ['studies side by side', () => `#/compare/${ids['a100x128']}/${ids[mix]}/${ids['h100x8']}`],
   ['no studies to compare', () => '#/compare'],
@@ -130,7 +138,7 @@ describe('the overview', () => {
     const rows = page.locator('tbody tr');
     await page.goto(base);
     await rows.first().waitFor();
-    expect(await rows.count()).toBe(8);
+    expect(await rows.count()).toBe(9);
     await page.getByLabel('Search').fill('DEEPSEEK');
     await page.keyboard.press('Enter');
     await expect.poll(() => rows.count()).toBe(2);
@@ -142,7 +150,7 @@ describe('the overview', () => {
     expect(await page.getByLabel('Search').inputValue()).toBe('DEEPSEEK');
     await page.getByLabel('State').selectOption('failed');
     await page.getByRole('link', { name: 'Show all studies' }).click();
-    await expect.poll(() => rows.count()).toBe(8);
+    await expect.poll(() => rows.count()).toBe(9);
     await close();
   });
 

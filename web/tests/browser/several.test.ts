@@ -54,6 +54,46 @@ describe('the pools of a mixed cluster', () => {
   });
 });
 
+describe('a plan whose replicas differ', () => {
+  it('shows its groups, the links between their pools and the idle nodes, also as tables', async () => {
+    const id = ids['a100x32+910bx32'];
+    const { page, faults, close } = await open(browser, base, { acceptDownloads: true });
+    await page.goto(`${base}#/studies/${id}`);
+    await page.getByRole('link', { name: 'Baseline' }).first().click();
+    await settle(page);
+    const layers = page.getByRole('figure', { name: 'Layers of each stage' });
+    expect(await layers.locator('figcaption').innerText()).toMatch(/form 2 groups, and each replica has all 80 layers/);
+    await layers.getByRole('button', { name: /as a table/ }).click();
+    expect(await layers.getByRole('row').count()).toBe(1 + 8 + 6);
+    expect(await layers.getByRole('row', { name: /^Group 2, stage 6/ }).innerText()).toMatch(/nv\s+1\s+4\s+4\s+4\s+1\s+1\s+1\s+272\s+14/);
+    const figures = page.getByRole('figure', { name: 'A micro-batch on each stage' });
+    await figures.getByText('Save', { exact: true }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      figures.getByRole('button', { name: 'CSV', exact: true }).click(),
+    ]);
+    const csv = readFileSync(await download.path(), 'utf8');
+    const stages = (await answerOf('a100x32+910bx32')).result?.baseline?.estimate?.stages ?? [];
+    expect(csv.split('\r\n')[14]).toContain(`nv,${stages[13]?.forward_seconds}`);
+    const use = page.getByRole('figure', { name: 'Nodes of each pool' });
+    expect(await use.locator('figcaption').innerText()).toBe('Baseline uses 7 of 8 nodes. Idle: 1 of nv.');
+
+    await page.goto(`${base}#/studies/${id}/cluster?rank=0`);
+    await settle(page);
+    const links = page.getByRole('figure', { name: 'Links between pools' });
+    expect(await links.locator('figcaption').innerText()).toBe(
+      'The link between the pools, nv – ascend, has 12.5\u00a0GB/s a node. Through the memory of the hosts: nv – ascend.',
+    );
+    await links.getByRole('button', { name: /as a table/ }).click();
+    expect(await links.getByRole('row').last().innerText()).toMatch(/nv\s+ascend\s+12.5.GB\/s\s+50.0.µs\s+through hosts\s+for this pair/);
+    expect(await page.getByRole('figure', { name: 'Nodes and ranks' }).locator('figcaption').innerText()).toContain('1 node is idle.');
+    await page.goto(`${base}#/studies/${id}/timeline?rank=0`);
+    await page.getByText('These are the stages of the slowest replica, which is in group').waitFor();
+    expect(faults).toEqual([]);
+    await close();
+  });
+});
+
 describe('studies side by side', () => {
   it('are chosen in the list, added, left out and linked to', async () => {
     const { page, faults, close } = await open(browser, base);
@@ -106,7 +146,7 @@ describe('the question of a study at several sizes', () => {
     await settle(page);
     await expectAccessible(page);
     const { studies } = (await (await fetch(new URL('v1/studies', base))).json()) as { studies: unknown[] };
-    expect(studies.length).toBe(8);
+    expect(studies.length).toBe(9);
     expect(faults).toEqual([]);
     await close();
   });

@@ -26,7 +26,7 @@ export const enAsk = {
   'ask.poolsHint': 'The answer says whether to mix the pools, and how.',
   'ask.removePool': 'Remove this pool',
   'ask.removePoolOf': 'Remove pool {number}',
-  'ask.between': 'Bandwidth of a node to other pools, in GB/s',
+  'ask.between': 'Link between pools, GB/s a node',
   'ask.usualBetween': '25',
   'ask.notNumber': 'This must be a number above 0.',
   'ask.baselineLeft': 'The plan that the study compares with is left out, because it belongs to another cluster.',

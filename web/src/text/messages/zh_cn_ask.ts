@@ -26,7 +26,7 @@ export const zhCNAsk: Record<keyof typeof enAsk, Message> = {
   'ask.poolsHint': '答案会说明是否应混用这些资源池，以及如何混用。',
   'ask.removePool': '移除此资源池',
   'ask.removePoolOf': '移除资源池 {number}',
-  'ask.between': '节点到其他资源池的带宽（GB/s）',
+  'ask.between': '资源池间链路（每节点 GB/s）',
   'ask.usualBetween': '25',
   'ask.notNumber': '此处须为大于 0 的数。',
   'ask.baselineLeft': '该研究用作比较的方案属于另一个集群，因此不再沿用。',
