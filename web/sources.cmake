@@ -13,6 +13,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/axes.ts
     src/charts/chart.tsx
     src/charts/chips.ts
+    src/charts/cost_front.ts
     src/charts/cluster.ts
     src/charts/dimensions.ts
     src/charts/drawing.ts
@@ -40,6 +41,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/filters.tsx
     src/parts/gains.ts
     src/parts/launch.tsx
+    src/parts/gradually.ts
     src/parts/list_table.tsx
     src/parts/pieces.tsx
     src/parts/plan_axes.ts

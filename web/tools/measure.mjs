@@ -29,6 +29,7 @@ const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.l
 const isShown = () =>
   document.querySelector('main h1, main h2') !== null &&
   document.querySelector('main p.quiet[role=status]') === null &&
+  document.querySelector('main [aria-busy=true]') === null &&
   [...document.querySelectorAll('.chart-canvas')].every((chart) => chart.dataset['drawn']);
 
 async function opened(place) {

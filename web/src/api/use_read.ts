@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useState } from 'preact/hooks';
 
 /** The state of an answer in a view: none yet, the answer, or an error beside the last answer. */
 export interface Reading<T> {
@@ -18,7 +18,8 @@ export function useRead<T>(key: string, ask: (signal: AbortSignal) => Promise<T>
     key,
     isLoading: true,
   });
-  useEffect(() => {
+  // An effect would wait for the next paint, and the question should not.
+  useLayoutEffect(() => {
     const abort = new AbortController();
     setHeld((last) => (last.key === key ? { ...last, isLoading: true } : { key, isLoading: true }));
     ask(abort.signal).then(

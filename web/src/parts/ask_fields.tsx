@@ -123,8 +123,8 @@ export function PoolsInputs(props: PoolProps) {
             <div class="fields">
               <PoolInputs {...props} at={at} />
             </div>
-            <button type="button" aria-label={say('ask.removePoolOf', { number: String(at + 1) })} onClick={() => remove(at)}>
-              {say('ask.removePool')}
+            <button type="button" onClick={() => remove(at)}>
+              {say('ask.removePool', { number: String(at + 1) })}
             </button>
           </fieldset>
         ))

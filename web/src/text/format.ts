@@ -28,11 +28,17 @@ export interface Formats {
 }
 
 export function formatsOf(locale: string): Formats {
+  // Making a format takes longer than a hundred uses of it.
+  const made = new Map<string, Intl.NumberFormat>();
+  const formatOf = (name: string, options: Intl.NumberFormatOptions) => {
+    const known = made.get(name);
+    if (known) return known;
+    const format = new Intl.NumberFormat(locale, options);
+    made.set(name, format);
+    return format;
+  };
   const number = (value: number, digits: number) =>
-    new Intl.NumberFormat(locale, {
-      minimumFractionDigits: digits,
-      maximumFractionDigits: digits,
-    }).format(value);
+    formatOf(`number ${digits}`, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
   const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
   const threeDigits = (value: number) => {
     const size = Math.abs(value);
@@ -46,7 +52,7 @@ export function formatsOf(locale: string): Formats {
     return [threeDigits(value), 's'];
   };
   const percent = (ratio: number, digits: number, sign: 'auto' | 'exceptZero' = 'auto') =>
-    new Intl.NumberFormat(locale, {
+    formatOf(`percent ${digits} ${sign}`, {
       style: 'percent',
       minimumFractionDigits: digits,
       maximumFractionDigits: digits,
@@ -65,7 +71,7 @@ export function formatsOf(locale: string): Formats {
     axisSeconds: (value) => {
       const [scale, unit] =
         value === 0 || Math.abs(value) >= 1 ? [1, 's'] : Math.abs(value) >= 1e-3 ? [1e3, 'ms'] : [1e6, 'µs'];
-      const digits = new Intl.NumberFormat(locale, { maximumSignificantDigits: 4 });
+      const digits = formatOf('four digits', { maximumSignificantDigits: 4 });
       return `${digits.format(value * scale)}${space}${unit}`;
     },
     duration: (value) => {

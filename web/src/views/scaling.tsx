@@ -6,6 +6,7 @@ import { embedded } from '../api/embedded';
 import { useRead } from '../api/use_read';
 import type { GetStudyResponse } from '../api/wire';
 import { Chart } from '../charts/chart';
+import { costFrontSpec } from '../charts/cost_front';
 import { scalingSpec } from '../charts/throughput';
 import { FilterBar, SelectFilter } from '../parts/filters';
 import { LaunchBox } from '../parts/launch';
@@ -20,11 +21,13 @@ function Answer({ answer, kind, place }: { answer: SweptAnswer; kind: SweepKind;
   const text = useText();
   const { format, say } = text;
   const spec = useMemo(() => scalingSpec(answer.points, kind, text), [answer, kind, text]);
+  const cost = useMemo(() => (kind === 'nodes' ? costFrontSpec(answer.points, text) : undefined), [answer, kind, text]);
   const fitting = answer.points.filter(({ best }) => best !== undefined);
   const shown = fitting.find(({ value }) => String(value) === place.query['point']) ?? fitting[0];
   return (
     <>
       <Chart spec={spec} />
+      {cost && <Chart spec={cost} />}
       {shown?.best && (
         <>
           <FilterBar label={say('scaling.point')}>

@@ -26,6 +26,7 @@ export function Search({ study, onEnd }: { study: GetStudyResponse; onEnd: () =>
     }),
     [events, search, text],
   );
+  const told = useMemo(() => events.filter(({ kind }) => kind !== 'heartbeat'), [events]);
   const considered = last && last.space_count > 0 ? last.considered_count / last.space_count : undefined;
   return (
     <div class="stack">
@@ -75,12 +76,14 @@ export function Search({ study, onEnd }: { study: GetStudyResponse; onEnd: () =>
             {say(`connection.${connection}`)}
           </p>
         </div>
-        {events.length === 0 ? (
+        {told.length > eventLimit && (
+          <p class="quiet">{say('events.cut', { count: eventLimit, total: told.length })}</p>
+        )}
+        {told.length === 0 ? (
           <p class="quiet">{say('events.none')}</p>
         ) : (
           <ol class="events" reversed tabIndex={0} aria-label={say('events.title')}>
-            {events
-              .filter(({ kind }) => kind !== 'heartbeat')
+            {told
               .slice(-eventLimit)
               .reverse()
               .map((event) => (

@@ -7,6 +7,7 @@ import type { ListTrialsResponse } from '../api/wire';
 import { Chart } from '../charts/chart';
 import { trialsSpec } from '../charts/search';
 import { FilterBar, PageLinks, SelectFilter } from '../parts/filters';
+import { useGradually } from '../parts/gradually';
 import { Shown } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
 import { linkTo, type Place } from '../router';
@@ -24,6 +25,7 @@ function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isPar
     const begun = [...trials].sort((a, b) => (a.number ?? 0) - (b.number ?? 0));
     return trialsSpec(begun, text);
   }, [trials, text]);
+  const { shown, isBusy } = useGradually(trials);
   return (
     <div class="stack">
       <Chart spec={spec} />
@@ -32,7 +34,7 @@ function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isPar
           {say('trials.part', { count: trials.length })}
         </p>
       )}
-      <div class="card scroll" tabIndex={0} role="region" aria-label={say('tab.trials')}>
+      <div class="card scroll" tabIndex={0} role="region" aria-label={say('tab.trials')} aria-busy={isBusy}>
         <table class="wide">
           <caption class="hidden">{say('tab.trials')}</caption>
           <thead>
@@ -54,7 +56,7 @@ function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isPar
             </tr>
           </thead>
           <tbody>
-            {trials.map((trial, at) => (
+            {shown.map((trial, at) => (
               <tr key={trial.number ?? at}>
                 <th scope="row" class="number">
                   <a href={linkTo(['studies', id, 'trials', String(trial.number ?? at + 1)])}>

@@ -219,6 +219,19 @@ describe('a server that allows changes', () => {
     await page.goto(`${writable.url}#/studies/${study.id}`);
     await page.getByRole('button', { name: 'Pause the study' }).click();
     await page.locator('.badge.state-paused').waitFor();
+    // The list finds it by its state, and the operations count it and name it in the queue.
+    const other = await open(browser, writable.url);
+    await other.page.goto(`${writable.url}#/`);
+    await other.page.getByLabel('State').selectOption('paused');
+    await expect.poll(() => other.page.locator('tbody tr').count()).toBe(1);
+    expect(other.page.url()).toContain('state=paused');
+    expect(await other.page.locator('tbody .badge').first().innerText()).toBe('paused');
+    await other.page.goto(`${writable.url}#/operations`);
+    await other.page.locator('tr', { hasText: 'large' }).locator('.badge.state-paused').waitFor();
+    expect(await other.page.locator('.tile', { hasText: 'Paused studies' }).innerText()).toMatch(/Paused studies\s+1/);
+    expect(await other.page.locator('.tile', { hasText: 'Running studies' }).innerText()).toMatch(/Running studies\s+0/);
+    expect(other.faults).toEqual([]);
+    await other.close();
     await page.getByRole('button', { name: 'Resume the study' }).click();
     await page.getByRole('button', { name: 'Pause the study' }).waitFor();
     await page.getByRole('button', { name: 'Cancel the study' }).click();

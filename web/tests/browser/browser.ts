@@ -43,12 +43,13 @@ export async function open(
   return { page, faults, close: () => context.close() };
 }
 
-/** Waits until nothing is loading and every chart is drawn. */
+/** Waits until nothing is loading, and every chart and every row is drawn. */
 export async function settle(page: Page): Promise<void> {
   await page.waitForFunction(
     () =>
       document.querySelector('main h1, main h2') !== null &&
       document.querySelector('main p.quiet[role=status]') === null &&
+      document.querySelector('main [aria-busy=true]') === null &&
       [...document.querySelectorAll<HTMLElement>('.chart-canvas')].every((chart) => chart.dataset['drawn']),
   );
 }

@@ -239,6 +239,66 @@ describe('a study that runs', () => {
   });
 });
 
+describe('a study with 5,000 events', () => {
+  it('is replayed whole, and followed across a restart, with no gap and no repeat', async () => {
+    const history = join(folder, 'events.db');
+    const socket = `unix:${join(folder, 'events.sock')}`;
+    const start = (http: string) => serve(bin, 'meshwrightd', ['--db', history, '--listen', socket, '--http', http]);
+    const run = (...args: string[]) => execFileSync(join(bin, 'meshwright'), ['--server', socket, ...args]);
+    let server = await start('127.0.0.1:0');
+    const example = join(root, 'examples/llama2-70b');
+    run(
+      'study', 'create', '--study-id', 'long', '--model', join(example, 'config.json'), '--workload',
+      join(example, 'workload.json'), '--cluster', join(example, 'cluster.json'), '--strategy', 'mcmc',
+      '--evaluations', '100000000',
+    );
+    const { page, close } = await open(browser, server.url);
+    await page.goto(`${server.url}#/studies/long`);
+    await expect.poll(() => page.locator('.events li').count()).toBeGreaterThan(3); // it has told of its progress
+    await close();
+    await stop(server.process);
+    execFileSync(join(root, 'bench/many_events.py'), [history, 'long', '5000']);
+    server = await start(new URL(server.url).host);
+
+    // A new page hears all of it; what it hears is noted beside what it shows.
+    const heard = await open(browser, server.url);
+    await heard.page.addInitScript(() => {
+      const revisions: number[] = [];
+      Object.assign(globalThis, { revisions });
+      const plain = globalThis.EventSource;
+      globalThis.EventSource = class extends plain {
+        constructor(...args: ConstructorParameters<typeof plain>) {
+          super(...args);
+          this.addEventListener('message', ({ lastEventId }) => revisions.push(Number(lastEventId)));
+        }
+      };
+    });
+    const revisions = () => heard.page.evaluate(() => (globalThis as unknown as { revisions: number[] }).revisions);
+    const newest = () => heard.page.locator('.events li').first().evaluate((item) => (item as HTMLLIElement).value);
+    await heard.page.goto(`${server.url}#/studies/long/search`);
+    await heard.page.getByText('The study is now: interrupted').waitFor(); // the newest event of the replay
+    expect((await revisions()).length).toBeGreaterThan(5000);
+    expect(await heard.page.locator('.events li').count()).toBe(200);
+    await heard.page.getByText(/^The newest 200 of 5,\d+ events are listed\.$/).waitFor();
+    await expectAccessible(heard.page);
+    expect(heard.faults).toEqual([]);
+
+    run('study', 'resume', 'long');
+    const before = (await revisions()).length;
+    await expect.poll(async () => (await revisions()).length).toBeGreaterThan(before + 3);
+    await stop(server.process);
+    await heard.page.getByText('connection lost, trying again').waitFor();
+    server = await start(new URL(server.url).host);
+    await heard.page.getByText('live', { exact: true }).waitFor({ timeout: 30_000 });
+    await expect.poll(() => heard.page.getByText('The study is now: interrupted').count()).toBe(2);
+    const all = await revisions();
+    expect(all).toEqual(all.map((_, at) => at + 1));
+    expect(await newest()).toBe(all.at(-1));
+    await heard.close();
+    await stop(server.process);
+  });
+});
+
 describe('a slow network', () => {
   it('is waited for, and the page says so', async () => {
     const { page, faults, close } = await open(browser, base);

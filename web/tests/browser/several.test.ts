@@ -139,6 +139,10 @@ describe('the question of a study at several sizes', () => {
     expect(page.url()).toContain('values=2%2C4');
     await chart.getByRole('button', { name: /as a table/ }).click();
     expect(await chart.getByRole('row').count()).toBe(3);
+    const cost = page.getByRole('figure', { name: 'Step time against cost' });
+    await cost.getByRole('button', { name: /as a table/ }).click();
+    expect(await cost.getByRole('row').first().innerText()).toMatch(/Device-hours for a billion tokens/);
+    expect(await cost.getByRole('row').count()).toBeGreaterThan(2);
     // The flags belong to the point that is chosen.
     await page.getByRole('combobox', { name: 'Plan for' }).selectOption('4');
     await expect.poll(() => page.url()).toContain('point=4');

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../src/api/client';
 import type { GetStudyResponse, SweepRequest, TuneRequest } from '../../src/api/wire';
+import { costFrontSpec, costPoints } from '../../src/charts/cost_front';
 import { scalingSpec, studiesSpec, throughputOf } from '../../src/charts/throughput';
 import { csvOf } from '../../src/charts/spec';
 import { isSameWork, questionDifferences, studyNames, studyRows } from '../../src/parts/study_pairs';
@@ -140,5 +141,37 @@ describe('a sweep', () => {
     for (const { sentence } of [scalingSpec([point, { ...point, value: 8 }, { value: 9, deviceCount: 72 }], 'sequence', own), studiesSpec([{ name: 'a', estimate: estimate() }, { name: 'b', estimate: estimate() }], own)]) {
       expect(sentence).not.toMatch(/[{}]|undefined|NaN/);
     }
+  });
+});
+
+describe('step time against cost', () => {
+  const at = (value: number, seconds: number, tokens: number, price?: number) => ({
+    value,
+    deviceCount: value * 8,
+    best: ranked(String(value), {
+      estimate: estimate({ step_time_seconds: seconds, tokens_per_second_per_device: tokens }),
+      ...(price === undefined ? {} : { run: { step_count: 1, days: 1, low_days: 1, high_days: 1, device_hours: 1, price } }),
+    }),
+  });
+  // A billion tokens at 1,000 a second and device are 10^6 device-seconds, 277.8 device-hours.
+  const sizes = [at(2, 40, 1000), at(4, 22, 900), at(6, 23, 800), { value: 8, deviceCount: 64 }];
+  it('marks the sizes that no other size beats in both', () => {
+    const { points, isPrice } = costPoints(sizes);
+    expect(isPrice).toBe(false);
+    expect(points.map(({ nodes, isOnFront }) => [nodes, isOnFront])).toEqual([[4, true], [6, false], [2, true]]);
+    expect(points[2]?.cost).toBeCloseTo(277.78, 2);
+    const spec = costFrontSpec(sizes, text);
+    // 1 - 22/40 = 45 %; 1000/900 - 1 = 11.1 %.
+    expect(spec?.sentence).toBe(
+      'Of 3 sizes, 2 are beaten by no other in both. Training is cheapest with 2 nodes; with 4, a step takes 45.0% less and the training costs 11.1% more.',
+    );
+    expect(csvOf(spec!.table).split('\r\n')[0]).toBe('node_count,step_time_seconds,device_hours_per_billion_tokens,is_on_front');
+  });
+  it('takes prices if every size has one, and is absent for a single size', () => {
+    const { points, isPrice } = costPoints([at(2, 40, 1000, 50), at(4, 22, 900, 40)]);
+    expect([isPrice, points.map(({ cost }) => cost)]).toEqual([true, [40, 50]]);
+    expect(costPoints([at(2, 40, 1000, 50), at(4, 22, 900)]).isPrice).toBe(false);
+    expect(costFrontSpec(sizes.slice(0, 1), text)).toBeUndefined();
+    expect(costFrontSpec([at(2, 40, 1000, 50), at(4, 22, 900, 40)], text)?.sentence).toBe('No other size is as fast or as cheap as 4 nodes.');
   });
 });

@@ -220,6 +220,7 @@ export const en = {
   'search.best': 'Best step time',
   'events.title': 'Events',
   'events.none': 'Nothing has happened yet.',
+  'events.cut': 'The newest {count} of {total} events are listed.',
   'event.state': 'The study is now: {state}',
   'event.progress': '{phase}: {considered} of {space} plans considered',
   'event.best': 'best {time}',

@@ -166,5 +166,14 @@ export const enSeveral = {
   'scaling.one': '{axis} {value}: {tokens} tokens per second and device.',
   'scaling.sentence': '{axis} {first}: {from} tokens per second and device; {axis} {last}: {to}, which is {change}.',
   'scaling.missing': { one: 'At {count} size, no plan fits.', other: 'At {count} sizes, no plan fits.' },
+  'cost.title': 'Step time against cost',
+  'cost.deviceHours': 'Device-hours for a billion tokens',
+  'cost.best': 'Beaten by no other size',
+  'cost.beaten': 'Beaten by another size',
+  'cost.one': {
+    one: 'No other size is as fast or as cheap as {count} node.',
+    other: 'No other size is as fast or as cheap as {count} nodes.',
+  },
+  'cost.sentence': 'Of {all} sizes, {count} are beaten by no other in both. Training is cheapest with {cheapest} nodes; with {fastest}, a step takes {faster} less and the training costs {dearer} more.',
   'scaling.notInFile': 'An exported file has no other sizes: the server answers them when they are asked for.',
 } as const satisfies Record<string, Message>;

@@ -197,6 +197,7 @@ export const zhCN: Record<MessageKey, Message> = {
   'search.best': '最佳单步时间',
   'events.title': '事件',
   'events.none': '还没有发生任何事件。',
+  'events.cut': '所列为 {total} 个事件中最新的 {count} 个。',
   'event.state': '研究的状态变为：{state}',
   'event.progress': '{phase}：已考虑 {space} 个方案中的 {considered} 个',
   'event.best': '最佳 {time}',

@@ -140,5 +140,11 @@ export const zhCNSeveral: Record<keyof typeof enSeveral, Message> = {
   'scaling.one': '{axis} {value}：每设备每秒 {tokens} 个词元。',
   'scaling.sentence': '{axis} {first}：每设备每秒 {from} 个词元；{axis} {last}：{to}，变化为 {change}。',
   'scaling.missing': '有 {count} 种规模没有放得下的方案。',
+  'cost.title': '单步时间与成本',
+  'cost.deviceHours': '每十亿词元的设备小时',
+  'cost.best': '没有其他规模更优',
+  'cost.beaten': '逊于其他规模',
+  'cost.one': '{count} 个节点既最快也最便宜。',
+  'cost.sentence': '{all} 种规模中有 {count} 种在两方面都不逊于其他规模：{cheapest} 个节点最便宜；{fastest} 个节点时每步用时少 {faster}，训练成本高 {dearer}。',
   'scaling.notInFile': '单文件报告中没有其他规模：它们由服务器在询问时计算。',
 };
