@@ -222,12 +222,14 @@ void ReadBaseline(const std::string& path, const LaunchFileFlags& from,
                          .framework = request.workload().framework().name()};
   if (request.has_model()) beside.model = request.model();
   auto job = ReadLaunchText({.path = path, .variables = from.variables}, *text, beside);
-  if (job.ok()) {
+  std::vector<FieldViolation> found =
+      job.ok() ? std::move(job->model_violations) : FieldViolations(job.status());
+  if (found.empty()) {
     *request.mutable_baseline() = std::move(job->plan);
     out.notes.insert(out.notes.end(), job->notes.begin(), job->notes.end());
     return;
   }
-  for (FieldViolation& violation : FieldViolations(job.status())) {
+  for (FieldViolation& violation : found) {
     violation.field = "baseline." + violation.field;
     out.violations.push_back(std::move(violation));
   }
@@ -240,16 +242,15 @@ void ReadFrom(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
       .workload = request.workload(), .cluster = request.cluster(), .framework = flags.framework};
   if (request.has_model()) beside.model = request.model();
   auto job = ReadLaunchFile(flags.from, beside);
-  if (!job.ok()) {
-    std::vector<FieldViolation> found = FieldViolations(job.status());
-    // A --model that cannot be read has its own mistake.
-    const bool is_lost = !flags.model.empty() && !request.has_model();
-    if (is_lost) std::erase_if(found, [](const auto& v) { return v.field == "model"; });
-    Append(std::move(found), out.violations);
-    return;
-  }
-  const bool has_config = request.has_hugging_face_config_json();  // with mistakes
-  if (!has_config) *request.mutable_model() = std::move(job->model);
+  std::vector<FieldViolation> found =
+      job.ok() ? std::move(job->model_violations) : FieldViolations(job.status());
+  // A --model that cannot be read has its own mistake.
+  const bool is_lost = !flags.model.empty() && !request.has_model();
+  if (is_lost) std::erase_if(found, [](const auto& v) { return v.field == "model"; });
+  const bool has_model = found.empty() && !request.has_hugging_face_config_json();  // with mistakes
+  Append(std::move(found), out.violations);
+  if (!job.ok()) return;
+  if (has_model) *request.mutable_model() = std::move(job->model);
   *request.mutable_workload() = std::move(job->workload);
   if (flags.baseline.empty()) *request.mutable_baseline() = std::move(job->plan);
   out.notes.insert(out.notes.end(), job->notes.begin(), job->notes.end());

@@ -124,6 +124,12 @@ std::vector<std::string> NotesOf(const ImportedJob& job, const std::string& file
   notes.push_back(fmt::format("{}: read as a job of {}{}; its plan is the baseline", file,
                               job.workload.framework_name.value_or(""), size));
   for (const std::string& note : job.notes) notes.push_back(fmt::format("{}: {}", file, note));
+  if (!job.workload.global_batch_size.has_value() && !job.devices.has_value()) {
+    notes.push_back(fmt::format(
+        "{}: its global batch size depends on the number of devices, which nothing states; "
+        "--devices-per-node does, beside --nodes",
+        file));
+  }
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const UnusedKey& key : job.unused) by_reason[key.reason].push_back(key.key);
   for (const auto& [reason, keys] : by_reason) {
@@ -171,7 +177,12 @@ absl::StatusOr<LaunchQuestion> ReadLaunchText(const LaunchFileFlags& flags, std:
   LaunchQuestion question = {
       .workload = ToWire(job.workload), .plan = ToWire(job.plan), .notes = NotesOf(job, file)};
   question.workload.MergeFrom(beside.workload);
-  ASSIGN_OR_RETURN(question.model, ModelOf(job, beside, flags.path));
+  auto model = ModelOf(job, beside, flags.path);
+  if (model.ok()) {
+    question.model = *std::move(model);
+  } else {
+    question.model_violations = FieldViolations(model.status());
+  }
   return question;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/problem.pb.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 
@@ -27,14 +28,16 @@ struct StatedBeside {
 
 // The question that the file asks, completed by the parts that are stated beside it.
 struct LaunchQuestion {
-  v1::Model model = {};
+  v1::Model model = {};  // empty if the model has mistakes
+  std::vector<FieldViolation> model_violations = {};
   v1::Workload workload = {};
   v1::Plan plan = {};
   std::vector<std::string> notes = {};  // for people, one line each
 };
 
-// Reads the text of a file. INVALID_ARGUMENT names every key that is wrong, or that contradicts the
-// model beside it, as "from.<key>", and every field of the model that neither states.
+// Reads the text of a file. INVALID_ARGUMENT names every key that is wrong as "from.<key>". The
+// mistakes of the model are keys that contradict the one beside the file, and sizes that neither
+// states.
 absl::StatusOr<LaunchQuestion> ReadLaunchText(const LaunchFileFlags& flags, std::string_view text,
                                               const StatedBeside& beside);
 

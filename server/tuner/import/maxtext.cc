@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/named_models.h"
 #include "server/tuner/import/readers.h"
 #include "server/tuner/import/setting_reader.h"
 
@@ -124,8 +126,14 @@ void ReadModel(SettingReader& settings, ImportedJob& job) {
   const std::string name = settings.Text("model_name").value_or("default");
   settings.Text("decoder_block");
   if (!settings.Has("base_emb_dim")) {
-    job.missing_of_model.push_back(
-        fmt::format("all sizes (model_name = {} stands for a file of MaxText)", name));
+    job.model = NamedModel("maxtext", name);
+    if (job.model.has_value()) {
+      job.notes.push_back(fmt::format("the sizes of {} are those of MaxText", name));
+    } else {
+      job.missing_of_model.push_back(
+          fmt::format("all sizes (model_name = {} stands for a file of MaxText; known here are {})",
+                      name, fmt::join(NamesOfModels("maxtext"), ", ")));
+    }
     return;
   }
   ModelSpec model;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +14,7 @@
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/named_models.h"
 #include "server/tuner/import/readers.h"
 #include "server/tuner/import/setting_reader.h"
 
@@ -257,17 +259,33 @@ void ReadRecompute(SettingReader& settings, const ModelSpec* model, PlanRequest&
       RecomputePlan{.granularity = RecomputeGranularity::kFull, .layer_counts = std::move(counts)};
 }
 
+// A flavor with another attention kernel has the same sizes.
+std::string WithoutKernel(std::string flavor) {
+  for (const std::string_view kernel : {"_flex", "_varlen"}) {
+    if (flavor.ends_with(kernel)) flavor.resize(flavor.size() - kernel.size());
+  }
+  return flavor;
+}
+
+void ReadModel(SettingReader& settings, ImportedJob& job) {
+  const std::string name = settings.Text("model.name").value_or("");
+  const std::string flavor = settings.Text("model.flavor").value_or("");
+  job.model = NamedModel("torchtitan", fmt::format("{}/{}", name, WithoutKernel(flavor)));
+  if (job.model.has_value()) {
+    job.notes.push_back(fmt::format("the sizes of {} {} are those of torchtitan", name, flavor));
+    return;
+  }
+  job.missing_of_model.push_back(fmt::format(
+      "all sizes (model.name = {}, model.flavor = {} stand for sizes in torchtitan's Python; known "
+      "here are {})",
+      name, flavor, fmt::join(NamesOfModels("torchtitan"), ", ")));
+}
+
 }  // namespace
 
 void ReadTorchtitan(SettingReader& settings, const ReaderContext& context, ImportedJob& job) {
+  ReadModel(settings, job);
   const ModelSpec* model = ModelOf(context, job);
-  const std::string name = settings.Text("model.name").value_or("");
-  const std::string flavor = settings.Text("model.flavor").value_or("");
-  if (model == nullptr) {
-    job.missing_of_model.push_back(fmt::format(
-        "all sizes (model.name = {}, model.flavor = {} stand for sizes in torchtitan's Python)",
-        name, flavor));
-  }
   PlanRequest& plan = job.plan;
   plan.tensor_parallel = Degree(settings, "tensor_parallel_degree");
   plan.sequence_parallel = *plan.tensor_parallel > 1;

@@ -49,7 +49,7 @@ export interface ClusterFacts {
   links: LinkFacts[];
 }
 
-// What the cluster has between pools if neither the question nor the answer says it: InterPoolLink in
+// The link between pools if neither the question nor the answer states one: InterPoolLink in
 // proto/meshwright/v1/problem.proto.
 const usualBytesPerSecond = 25e9;
 const usualLatencySeconds = 30e-6;

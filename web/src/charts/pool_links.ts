@@ -1,4 +1,4 @@
-// What joins the pools of a cluster, and how many nodes of each a plan uses.
+// The links that join the pools of a cluster, and the number of nodes of each that a plan uses.
 import type { PoolUse } from '../parts/pools';
 import type { Text } from '../text/text';
 import { nameAxis, tooltipOf, valueAxis } from './axes';

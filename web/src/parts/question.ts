@@ -10,7 +10,7 @@ export type TypedPool = Record<PoolField, string>;
 export const askFields = ['between', 'framework', 'version', 'sequence', 'batch', 'precision'] as const;
 export type AskField = (typeof askFields)[number];
 
-/** What is typed. The texts stand in the address as they are typed, if anything was. */
+/** The texts of the fields. They stand in the address as they are typed, if anything was. */
 export interface Typed extends Record<AskField, string> {
   pools: TypedPool[];
 }

@@ -132,7 +132,7 @@ function Form(props: {
     const model = modelIn(await chosen.text());
     setFile({ name: chosen.name, ...(model ? { model } : {}) });
   };
-  // What was said about an input is no longer so once it is changed.
+  // A mistake that was found in an input is no longer there once it is changed.
   const forget = (name?: string) => setOwn(new Map([...own].filter(([other]) => name !== undefined && other !== name)));
   const type = (field: AskField, value: string) => {
     forget(field);
