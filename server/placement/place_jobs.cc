@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,11 +23,15 @@
 namespace meshwright {
 namespace {
 
-// Returns a solver that begins no program after the end, and has only the time until then.
+// Returns a solver that begins no program after the end, and has only the time until then. With one
+// thread, it solves one program at a time.
 ProgramSolver SolverUntilEnd(SolverKind kind, Seconds longest, std::int64_t node_count,
                              const PlacementControl& control) {
+  auto turn = control.most_threads == 1 ? std::make_shared<std::mutex>() : nullptr;
   return [=, cancel = control.cancel,
           end = control.end](const IntegerProgram& program) -> absl::StatusOr<ProgramSolution> {
+    std::unique_lock<std::mutex> lock;
+    if (turn != nullptr) lock = std::unique_lock(*turn);
     if (cancel.stop_requested()) return absl::CancelledError("stopped before the jobs were placed");
     const Seconds left = end - std::chrono::system_clock::now();
     if (left <= Seconds(0)) {
@@ -95,7 +101,7 @@ absl::StatusOr<v1::PlaceJobsResponse> AnswerPlaceJobs(const v1::PlaceJobsRequest
                                                       std::chrono::system_clock::time_point end) {
   ASSIGN_OR_RETURN(const PlacementQuestion question,
                    CheckPlacement(StatedIn(request), context.knowledge));
-  PlacementControl control = {.cancel = context.cancel, .end = end};
+  PlacementControl control = {.cancel = context.cancel, .end = end, .most_threads = 1};
   ASSIGN_OR_RETURN(control.history, context.history(std::nullopt));
   v1::PlaceJobsResponse response;
   ASSIGN_OR_RETURN(*response.mutable_placement(),

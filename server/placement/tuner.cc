@@ -87,12 +87,15 @@ absl::StatusOr<TunedNodes> PlacementTuner::AnswerOne(ResolvedStudy& study) const
 void PlacementTuner::Run(std::vector<Work>& work) const {
   std::mutex shown;
   std::size_t done = 0;
-  ParallelFor(work.size(), [&](std::size_t i) {
-    work[i].answer = AnswerOne(work[i].study);
-    if (!control_.progress) return;
-    const std::lock_guard lock(shown);
-    control_.progress(++done, work.size());
-  });
+  ParallelFor(
+      work.size(),
+      [&](std::size_t i) {
+        work[i].answer = AnswerOne(work[i].study);
+        if (!control_.progress) return;
+        const std::lock_guard lock(shown);
+        control_.progress(++done, work.size());
+      },
+      control_.most_threads);
 }
 
 // Says how far the questions came before the end.

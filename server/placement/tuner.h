@@ -34,6 +34,7 @@ struct PlacementControl {
   HistorySource history = {};
   std::stop_token cancel = {};
   std::chrono::system_clock::time_point end = std::chrono::system_clock::time_point::max();
+  std::size_t most_threads = 0;  // at the same time; 0: as many as there are cores
   // Called after each question, one call at a time, with those that are answered and all of them.
   std::function<void(std::size_t, std::size_t)> progress = {};
 };

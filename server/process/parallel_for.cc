@@ -8,14 +8,16 @@
 
 namespace meshwright {
 
-void ParallelFor(std::size_t count, const std::function<void(std::size_t)>& task) {
+void ParallelFor(std::size_t count, const std::function<void(std::size_t)>& task,
+                 std::size_t most_threads) {
   std::atomic<std::size_t> next = 0;
   const auto run = [&] {
     for (std::size_t i = next++; i < count; i = next++) task(i);
   };
-  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  std::size_t workers = std::max(1U, std::thread::hardware_concurrency());
+  if (most_threads > 0) workers = std::min(workers, most_threads);
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min(cores, count); ++i) {
+  for (std::size_t i = 1; i < std::min(workers, count); ++i) {
     try {
       threads.emplace_back(run);
     } catch (const std::system_error&) {

@@ -26,16 +26,16 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"torchtitan", "llama3/8B", 8.030},       {"torchtitan", "llama3/70B", 70.55},
-    {"torchtitan", "llama3/405B", 405.85},    {"torchtitan", "qwen3/0.6B", 0.596},
-    {"torchtitan", "qwen3/1.7B", 1.7206},     {"torchtitan", "qwen3/4B", 4.0225},
-    {"torchtitan", "qwen3/8B", 8.191},        {"torchtitan", "qwen3/14B", 14.768},
-    {"torchtitan", "qwen3/32B", 32.76},       {"torchtitan", "qwen3/30B-A3B", 30.53},
-    {"torchtitan", "qwen3/235B-A22B", 235.1}, {"torchtitan", "deepseek_v3/16B", 15.706},
+    {"torchtitan", "llama3/8B", 8.030},        {"torchtitan", "llama3/70B", 70.55},
+    {"torchtitan", "llama3/405B", 405.85},     {"torchtitan", "qwen3/0.6B", 0.596},
+    {"torchtitan", "qwen3/1.7B", 1.7206},      {"torchtitan", "qwen3/4B", 4.0225},
+    {"torchtitan", "qwen3/8B", 8.191},         {"torchtitan", "qwen3/14B", 14.768},
+    {"torchtitan", "qwen3/32B", 32.76},        {"torchtitan", "qwen3/30B-A3B", 30.53},
+    {"torchtitan", "qwen3/235B-A22B", 235.1},  {"torchtitan", "deepseek_v3/16B", 15.706},
     {"torchtitan", "deepseek_v3/236B", 235.7}, {"torchtitan", "deepseek_v3/671B", 671.0},
-    {"maxtext", "llama2-7b", 6.738},          {"maxtext", "llama2-13b", 13.016},
-    {"maxtext", "llama2-70b", 68.977},        {"maxtext", "mistral-7b", 7.242},
-    {"maxtext", "mixtral-8x7b", 46.70},       {"maxtext", "mixtral-8x22b", 140.6},
+    {"maxtext", "llama2-7b", 6.738},           {"maxtext", "llama2-13b", 13.016},
+    {"maxtext", "llama2-70b", 68.977},         {"maxtext", "mistral-7b", 7.242},
+    {"maxtext", "mixtral-8x7b", 46.70},        {"maxtext", "mixtral-8x22b", 140.6},
     {"maxtext", "llama3.1-405b", 405.85},
 };
 
