@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "recorder/columns.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
 #include "recorder/sql.h"
@@ -164,7 +163,8 @@ WHERE study_id = ?1 AND trial_number = ?2 AND state <> ?3)sql",
   ASSIGN_OR_RETURN(Statement numbers, Statement::Prepare(connection, R"sql(
 SELECT (SELECT coalesce(max(number), 0) + 1 FROM attempts
         WHERE study_id = ?1 AND trial_number = ?2),
-       (SELECT coalesce(max(fencing_token), 0) + 1 FROM attempts))sql"));
+       1 + max((SELECT coalesce(max(fencing_token), 0) FROM attempts),
+               (SELECT coalesce(max(last_fencing_token), 0) FROM deleted_studies)))sql"));
   RETURN_IF_ERROR(numbers.Bind(intent.study_id, intent.trial_number));
   RETURN_IF_ERROR(numbers.Step().status());
   const std::int64_t number = numbers.Integer(0);

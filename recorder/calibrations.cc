@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "recorder/columns.h"
 #include "recorder/history_records.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "recorder/columns.h"
 #include "recorder/history_records.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
@@ -196,6 +195,91 @@ absl::StatusOr<std::vector<EventRecord>> Recorder::ListEvents(std::string_view s
                       .kind = query.Text(3),
                       .payload = query.Text(4)});
   }
+}
+
+absl::Status CheckEdits(const StudyRecord& study, std::optional<std::int64_t> edit_count) {
+  if (edit_count.value_or(study.remarks.edit_count) == study.remarks.edit_count) {
+    return absl::OkStatus();
+  }
+  return WithReason(absl::AbortedError(fmt::format("study '{}' was changed by somebody else since "
+                                                   "it was read; read it again",
+                                                   study.id)),
+                    "STALE_STUDY");
+}
+
+absl::Status CheckNeverDeleted(sqlite3* connection, const StudyRecord& study) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(connection,
+                         "SELECT id FROM deleted_studies WHERE id = ?1 OR request_id = ?2"));
+  RETURN_IF_ERROR(query.Bind(study.id, study.request_id));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  if (!is_there) return absl::OkStatus();
+  return WithReason(absl::FailedPreconditionError(fmt::format(
+                        "study '{}' was deleted; neither its id nor its request_id can be used "
+                        "again",
+                        query.Text(0))),
+                    "STUDY_DELETED");
+}
+
+namespace {
+
+// Retracts those of a study's measurements that count, and returns their number.
+absl::StatusOr<int> RetractMeasurementsOf(sqlite3* connection, const std::string& study_id,
+                                          std::int64_t time_ms) {
+  std::vector<std::string> ids;
+  {
+    ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, R"sql(
+SELECT id FROM measurements
+WHERE study_id = ?1 AND id NOT IN (SELECT measurement_id FROM retractions)
+ORDER BY sequence)sql"));
+    RETURN_IF_ERROR(query.Bind(study_id));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool has_row, query.Step());
+      if (!has_row) break;
+      ids.push_back(query.Text(0));
+    }
+  }
+  const Retraction retraction = {.time_ms = time_ms,
+                                 .reason = fmt::format("study {} was deleted", study_id)};
+  for (const std::string& id : ids) RETURN_IF_ERROR(InsertRetraction(connection, id, retraction));
+  return static_cast<int>(ids.size());
+}
+
+}  // namespace
+
+absl::StatusOr<DeletedStudy> Recorder::DeleteStudy(const StudyDeletion& deletion) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(const StudyRecord study, GetStudy(deletion.study_id));
+  if (!IsTerminal(study.state)) {
+    return WithReason(
+        absl::FailedPreconditionError(fmt::format(
+            "study '{}' is {}; only a study that has ended can be deleted: cancel it first",
+            study.id, Word(study.state))),
+        "STUDY_NOT_ENDED");
+  }
+  RETURN_IF_ERROR(CheckEdits(study, deletion.edit_count));
+  DeletedStudy deleted;
+  {
+    ASSIGN_OR_RETURN(
+        Statement count,
+        Statement::Prepare(connection_.get(), "SELECT count(*) FROM trials WHERE study_id = ?1"));
+    RETURN_IF_ERROR(count.Bind(study.id));
+    RETURN_IF_ERROR(count.Step().status());
+    deleted.trial_count = static_cast<int>(count.Integer(0));
+  }
+  if (deletion.retracts_measurements) {
+    ASSIGN_OR_RETURN(deleted.retracted_count,
+                     RetractMeasurementsOf(connection_.get(), study.id, deletion.time_ms));
+  }
+  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
+INSERT INTO deleted_studies
+SELECT ?1, ?2, ?3, coalesce(max(fencing_token), 0) FROM attempts WHERE study_id = ?1)sql",
+                      study.id, study.request_id, deletion.time_ms));
+  // The rows that refer to the study go with it.
+  RETURN_IF_ERROR(Run(connection_.get(), "DELETE FROM studies WHERE id = ?1", study.id));
+  RETURN_IF_ERROR(transaction.Commit());
+  return deleted;
 }
 
 absl::StatusOr<DeletedEstimates> Recorder::DeleteEstimates(std::int64_t before_ms,

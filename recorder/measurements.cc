@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "recorder/columns.h"
 #include "recorder/history_records.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"

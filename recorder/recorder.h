@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "recorder/call_records.h"
 #include "recorder/history_records.h"
 #include "recorder/records.h"
 #include "recorder/sql.h"
@@ -67,6 +68,8 @@ class Recorder {
   // Stores a new study with its first event; ignores the record's revision. If the request_id
   // exists, returns the study that it made, provided that the request_hash is the same; otherwise
   // INVALID_ARGUMENT with reason REQUEST_ID_REUSED. ALREADY_EXISTS if the id is used.
+  // FAILED_PRECONDITION with reason STUDY_DELETED if the request or the id made a study that was
+  // deleted.
   absl::StatusOr<InsertedStudy> InsertStudy(const StudyRecord& study);
 
   // Changes the state of a living study, adds it to the journal and returns the changed study.
@@ -82,6 +85,34 @@ class Recorder {
   // with reason STALE_STUDY if somebody else changed it since; INVALID_ARGUMENT with reason
   // TOO_MANY_LABELS for more than kMaxStudyLabels.
   absl::StatusOr<StudyRecord> EditStudy(const StudyEdit& edit);
+
+  // Deletes a study that has ended with all its rows, except for its measurements. Its id and its
+  // request_id are never used again. FAILED_PRECONDITION with reason STUDY_NOT_ENDED; ABORTED as
+  // EditStudy.
+  absl::StatusOr<DeletedStudy> DeleteStudy(const StudyDeletion& deletion);
+
+  // Opens failed trials of a study that has ended, is paused or was interrupted, and takes its
+  // answer away: it is to be run again. The measurement of a trial counts until the trial ends
+  // anew. FAILED_PRECONDITION: STUDY_NOT_ENDED; TRIAL_NOT_FAILED for a stated trial that has ended
+  // well, has not ended, or repeats another; NO_FAILED_TRIALS if none is stated and none has
+  // failed. NOT_FOUND: UNKNOWN_TRIAL. ABORTED as EditStudy.
+  absl::StatusOr<ReopenedStudy> ReopenStudy(const StudyReopening& reopening);
+
+  // Returns what `work` returns and keeps it, or what it returned for the same call before.
+  // INVALID_ARGUMENT with reason REQUEST_ID_REUSED if the request_id belongs to another call. The
+  // changes of `work` are stored with its answer, or not at all.
+  absl::StatusOr<std::string> AnswerOnce(const CallKey& key,
+                                         const std::function<absl::StatusOr<std::string>()>& work);
+
+  // Stores who has called what; ignores the sequence.
+  absl::Status AppendAuditEvent(const AuditRecord& event);
+
+  // Lists who has called what, newest first.
+  [[nodiscard]] absl::StatusOr<AuditPage> ListAuditEvents(const AuditFilter& filter, int page_size,
+                                                          std::string_view page_token) const;
+
+  // Deletes events from before a time, some at a time, and returns their number; 0: none is left.
+  absl::StatusOr<std::int64_t> DeleteAuditEvents(std::int64_t before_ms);
 
   // Stores all events or none; returns the revisions, in the events' order.
   absl::StatusOr<std::vector<std::int64_t>> AppendEvents(std::span<const EventRecord> events);

@@ -140,6 +140,35 @@ struct StudyEdit {
   std::optional<std::int64_t> edit_count = {};  // of the study that the author has seen
 };
 
+// The deletion of a study that has ended.
+struct StudyDeletion {
+  std::string study_id = {};
+  std::optional<std::int64_t> edit_count = {};  // as in StudyEdit
+  bool retracts_measurements = false;
+  std::int64_t time_ms = 0;
+};
+
+// The rows of a deleted study.
+struct DeletedStudy {
+  int trial_count = 0;
+  int retracted_count = 0;  // measurements that counted before
+};
+
+// A request to run failed trials of a study again.
+struct StudyReopening {
+  std::string study_id = {};
+  std::vector<int> trial_numbers = {};          // empty: all failed trials of the search
+  std::optional<std::int64_t> edit_count = {};  // as in StudyEdit
+  StudyState state = StudyState::kQueued;       // state that the study gets
+  std::string owner = {};
+  std::int64_t time_ms = 0;
+};
+
+struct ReopenedStudy {
+  StudyRecord study = {};
+  std::vector<int> trial_numbers = {};  // in ascending order
+};
+
 // The end of a study, stored as one transaction.
 struct StudyEnding {
   std::string study_id = {};

@@ -377,6 +377,45 @@ CREATE INDEX trials_of_plan ON trials (study_id, plan_digest, number, purpose, s
     {11, R"sql(
 CREATE INDEX interrupted_studies ON studies (create_time_ms, id) WHERE state = 'interrupted';
 )sql"},
+    // Version 13: studies may be deleted, first answers of calls are kept, and who has called what.
+    {12, R"sql(
+CREATE TABLE deleted_studies (
+  id TEXT PRIMARY KEY,
+  request_id TEXT,
+  delete_time_ms INTEGER NOT NULL,
+  last_fencing_token INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX deleted_studies_by_request_id ON deleted_studies (request_id)
+  WHERE request_id IS NOT NULL;
+CREATE INDEX deleted_studies_by_token ON deleted_studies (last_fencing_token);
+
+CREATE TABLE answered_requests (
+  request_id TEXT PRIMARY KEY,
+  method TEXT NOT NULL,
+  request_hash TEXT NOT NULL,
+  response BLOB NOT NULL,
+  time_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answered_requests_by_time ON answered_requests (time_ms);
+
+-- AUTOINCREMENT: a number is never used twice. Studies may be gone, so study_id refers to nothing.
+CREATE TABLE audit_events (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  time_ms INTEGER NOT NULL,
+  caller TEXT NOT NULL,
+  role TEXT NOT NULL,
+  peer TEXT NOT NULL,
+  protocol TEXT NOT NULL,
+  method TEXT NOT NULL,
+  study_id TEXT NOT NULL,
+  code TEXT NOT NULL,
+  reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_events_by_time ON audit_events (time_ms);
+CREATE INDEX audit_events_of_study ON audit_events (study_id, sequence);
+CREATE INDEX audit_events_of_caller ON audit_events (caller, sequence);
+CREATE INDEX audit_events_of_method ON audit_events (method, sequence);
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

@@ -14,7 +14,7 @@ inline constexpr int kStoreApplicationId = 0x4D575354;
 
 // SQLite's user_version. It counts layouts of the tables and is independent of the API's version.
 // docs/store/records.md describes the tables.
-inline constexpr int kSchemaVersion = 12;
+inline constexpr int kSchemaVersion = 13;
 
 // Returns the schema version of an open file; 0 for an empty one. FAILED_PRECONDITION with reason
 // FOREIGN_STORE if the file is not a store, NEWER_STORE if a later program wrote it.

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "recorder/columns.h"
 #include "recorder/labels.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
@@ -312,6 +311,7 @@ absl::StatusOr<InsertedStudy> Recorder::InsertStudy(const StudyRecord& study) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
   ASSIGN_OR_RETURN(auto found, FindByRequest(connection_.get(), study));
   if (found.has_value()) return InsertedStudy{.study = *std::move(found), .is_new = false};
+  RETURN_IF_ERROR(CheckNeverDeleted(connection_.get(), study));
   RETURN_IF_ERROR(InsertRows(connection_.get(), study));
   RETURN_IF_ERROR(AppendStateEvent(connection_.get(), study.id, study.state, study.create_time_ms));
   ASSIGN_OR_RETURN(StudyRecord stored, ReadStudyById(connection_.get(), study.id));
@@ -352,13 +352,7 @@ absl::StatusOr<StudyRecord> Recorder::FinishStudy(const StudyEnding& ending) {
 absl::StatusOr<StudyRecord> Recorder::EditStudy(const StudyEdit& edit) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
   ASSIGN_OR_RETURN(StudyRecord before, ReadStudyById(connection_.get(), edit.study_id));
-  if (edit.edit_count.value_or(before.remarks.edit_count) != before.remarks.edit_count) {
-    return WithReason(
-        absl::AbortedError(fmt::format("study '{}' was changed by somebody else since "
-                                       "it was read; read it again",
-                                       edit.study_id)),
-        "STALE_STUDY");
-  }
+  RETURN_IF_ERROR(CheckEdits(before, edit.edit_count));
   RETURN_IF_ERROR(Run(connection_.get(), R"sql(
 UPDATE studies
 SET display_name = coalesce(?2, display_name), note = coalesce(?3, note), edit_count = edit_count + 1

@@ -1,12 +1,13 @@
 // The Recorder's calls for trials.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "recorder/columns.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
@@ -97,16 +98,37 @@ bool IsSame(const TrialRecord& ended, const TrialEnding& ending) {
          ended.measurement_sequence.has_value() == ending.measurement.has_value();
 }
 
-absl::Status SetEnding(sqlite3* connection, const TrialEnding& ending) {
+// Retracts the measurement of a trial that has run again.
+absl::Status RetractFormer(sqlite3* connection, const TrialRecord& trial, std::int64_t time_ms) {
+  if (!trial.measurement_sequence.has_value()) return absl::OkStatus();
+  std::string id;
+  {
+    ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, R"sql(
+SELECT id FROM measurements
+WHERE sequence = ?1 AND id NOT IN (SELECT measurement_id FROM retractions))sql"));
+    RETURN_IF_ERROR(query.Bind(*trial.measurement_sequence));
+    ASSIGN_OR_RETURN(const bool is_there, query.Step());
+    if (!is_there) return absl::OkStatus();
+    id = query.Text(0);
+  }
+  return InsertRetraction(
+      connection, id,
+      {.time_ms = time_ms,
+       .reason = fmt::format("trial {} of study {} has run again", trial.number, trial.study_id)});
+}
+
+absl::Status SetEnding(sqlite3* connection, const TrialRecord& before, const TrialEnding& ending) {
   std::optional<std::int64_t> sequence;
   if (ending.measurement.has_value()) {
     ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection));
     ASSIGN_OR_RETURN(sequence, writer.Insert(*ending.measurement));
+    RETURN_IF_ERROR(RetractFormer(connection, before, ending.attempt.time_ms));
   }
+  // A trial that was to run again and did not keeps its measurement.
   return Run(connection, R"sql(
 UPDATE trials
 SET state = ?3, outcome = ?4, step_time_seconds = ?5, peak_memory_bytes = ?6, end_time_ms = ?7,
-    measurement_sequence = ?8,
+    measurement_sequence = coalesce(?8, measurement_sequence),
     device_seconds = (SELECT sum(device_seconds) FROM attempts
                       WHERE study_id = ?1 AND trial_number = ?2)
 WHERE study_id = ?1 AND number = ?2)sql",
@@ -286,12 +308,109 @@ absl::StatusOr<EndedTrial> Recorder::FinishTrial(const TrialEnding& ending) {
                                       trial.number, trial.study_id, Word(*trial.outcome))),
                       "TRIAL_ENDED");
   }
-  RETURN_IF_ERROR(SetEnding(connection_.get(), ending));
+  RETURN_IF_ERROR(SetEnding(connection_.get(), trial, ending));
   EndedTrial ended;
   ASSIGN_OR_RETURN(ended.revisions, InsertEvents(connection_.get(), ending.events));
   ASSIGN_OR_RETURN(ended.trial, ReadTrial(connection_.get(), ending.study_id, ending.trial_number));
   RETURN_IF_ERROR(transaction.Commit());
   return ended;
+}
+
+namespace {
+
+// Opens the failed trials of the search, all or those with the numbers, and returns their numbers.
+absl::StatusOr<std::vector<int>> OpenFailed(sqlite3* connection, const std::string& study_id,
+                                            const std::optional<std::string>& numbers) {
+  ASSIGN_OR_RETURN(Statement open, Statement::Prepare(connection, R"sql(
+UPDATE trials
+SET state = ?2, outcome = NULL, step_time_seconds = NULL, peak_memory_bytes = NULL,
+    end_time_ms = NULL
+WHERE study_id = ?1 AND state = ?3 AND purpose = ?4 AND outcome <> ?5
+  AND (?6 IS NULL OR number IN (SELECT value FROM json_each(?6)))
+RETURNING number)sql"));
+  RETURN_IF_ERROR(open.Bind(study_id, Word(TrialState::kOpen), Word(TrialState::kEnded),
+                            Word(TrialPurpose::kSearch), Word(Outcome::kOk), numbers));
+  std::vector<int> opened;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, open.Step());
+    if (!has_row) break;
+    opened.push_back(static_cast<int>(open.Integer(0)));
+  }
+  std::ranges::sort(opened);
+  return opened;
+}
+
+// Returns why one of the trials cannot run again.
+absl::Status CheckFailed(sqlite3* connection, const StudyReopening& reopening) {
+  for (const int number : reopening.trial_numbers) {
+    ASSIGN_OR_RETURN(const TrialRecord trial, ReadTrial(connection, reopening.study_id, number));
+    std::string why;
+    if (trial.state != TrialState::kEnded) {
+      why = "has not ended";
+    } else if (trial.outcome == Outcome::kOk) {
+      why = "has ended well (ok)";
+    } else if (trial.purpose != TrialPurpose::kSearch) {
+      why = fmt::format("repeats another trial ({})", Word(trial.purpose));
+    }
+    if (why.empty()) continue;
+    return WithReason(absl::FailedPreconditionError(fmt::format(
+                          "trial {} of study '{}' {}; only failed trials of the search run again",
+                          number, reopening.study_id, why)),
+                      "TRIAL_NOT_FAILED");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeAnswerAway(sqlite3* connection, const StudyReopening& reopening) {
+  RETURN_IF_ERROR(Run(connection, R"sql(
+UPDATE studies
+SET state = ?2, owner = ?3, outcome = '', error_message = '', end_time_ms = NULL,
+    search_seconds = NULL, best_step_time_seconds = NULL, gain_over_baseline_ratio = NULL,
+    best_plan_digest = ''
+WHERE id = ?1)sql",
+                      reopening.study_id, Word(reopening.state), reopening.owner));
+  RETURN_IF_ERROR(Run(connection, "UPDATE study_messages SET result = NULL WHERE study_id = ?1",
+                      reopening.study_id));
+  RETURN_IF_ERROR(Run(connection, "DELETE FROM plans WHERE study_id = ?1", reopening.study_id));
+  const EventRecord event = {.study_id = reopening.study_id,
+                             .time_ms = reopening.time_ms,
+                             .kind = kStateEventKind,
+                             .payload = std::string(Word(reopening.state))};
+  return InsertEvents(connection, {&event, 1}).status();
+}
+
+bool IsAtRest(StudyState state) {
+  return IsTerminal(state) || state == StudyState::kPaused || state == StudyState::kInterrupted;
+}
+
+}  // namespace
+
+absl::StatusOr<ReopenedStudy> Recorder::ReopenStudy(const StudyReopening& reopening) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(const StudyRecord before, GetStudy(reopening.study_id));
+  if (!IsAtRest(before.state)) {
+    return WithReason(absl::FailedPreconditionError(fmt::format(
+                          "study '{}' is {}; trials run again only when it has ended or is paused",
+                          before.id, Word(before.state))),
+                      "STUDY_NOT_ENDED");
+  }
+  RETURN_IF_ERROR(CheckEdits(before, reopening.edit_count));
+  RETURN_IF_ERROR(CheckFailed(connection_.get(), reopening));
+  std::optional<std::string> numbers;
+  if (!reopening.trial_numbers.empty()) {
+    numbers = fmt::format("[{}]", fmt::join(reopening.trial_numbers, ","));
+  }
+  ReopenedStudy reopened;
+  ASSIGN_OR_RETURN(reopened.trial_numbers, OpenFailed(connection_.get(), before.id, numbers));
+  if (reopened.trial_numbers.empty()) {
+    return WithReason(absl::FailedPreconditionError(
+                          fmt::format("study '{}' has no failed trial of the search", before.id)),
+                      "NO_FAILED_TRIALS");
+  }
+  RETURN_IF_ERROR(TakeAnswerAway(connection_.get(), reopening));
+  ASSIGN_OR_RETURN(reopened.study, GetStudy(before.id));
+  RETURN_IF_ERROR(transaction.Commit());
+  return reopened;
 }
 
 absl::StatusOr<TrialPage> Recorder::ListTrials(const TrialFilter& filter, TrialOrder order,

@@ -164,7 +164,10 @@ std::string BackTo(int version) {
     int to;
     const char* sql;
   };
-  const Step kSteps[] = {{11, "DROP INDEX interrupted_studies;"},
+  const Step kSteps[] = {{12,
+                          "DROP TABLE deleted_studies; DROP TABLE answered_requests;"
+                          "DROP TABLE audit_events;"},
+                         {11, "DROP INDEX interrupted_studies;"},
                          {10, kIndexesOfVersion10},
                          {9, kMeasurementsOfVersion9},
                          {8, kStudiesOfVersion8},
