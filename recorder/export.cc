@@ -9,6 +9,7 @@
 #include "recorder/recorder.h"
 #include "recorder/transfer.h"
 #include "recorder/transfer_line.h"
+#include "search_space/base/secrets.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -40,7 +41,10 @@ class Exporter {
         return calibration.status();
       }
     }
-    return Write(measurement);
+    MeasurementRecord masked = measurement;
+    MaskSecrets(masked.job_name);
+    MaskSecrets(masked.note);
+    return Write(masked);
   }
 
   absl::Status WriteEnd() { return sink_(EncodeLine(tally_.End())); }

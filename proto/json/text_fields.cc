@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "search_space/base/clean_text.h"
+#include "search_space/base/secrets.h"
 
 namespace meshwright {
 namespace {
@@ -134,24 +135,44 @@ std::vector<FieldViolation> TextMistakes(const Message& message, std::string_vie
   return std::move(checker).violations();
 }
 
-void CleanTexts(Message& message) {
+namespace {
+
+// Changes every string of the message by a function of its field and its text.
+template <typename Change>
+void ChangeTexts(Message& message, const Change& change) {
   const Reflection& r = *message.GetReflection();
   for (const FieldDescriptor* const field : StatedFields(message)) {
     const int count = field->is_repeated() ? r.FieldSize(message, field) : 0;
     if (IsMessage(*field)) {
-      if (!field->is_repeated()) CleanTexts(*r.MutableMessage(&message, field));
-      for (int i = 0; i < count; ++i) CleanTexts(*r.MutableRepeatedMessage(&message, field, i));
+      if (!field->is_repeated()) ChangeTexts(*r.MutableMessage(&message, field), change);
+      for (int i = 0; i < count; ++i) {
+        ChangeTexts(*r.MutableRepeatedMessage(&message, field, i), change);
+      }
     } else if (IsText(*field)) {
-      const TextLayout layout = LayoutOf(*field);
       if (!field->is_repeated()) {
-        r.SetString(&message, field, Clean(r.GetString(message, field), layout));
+        r.SetString(&message, field, change(*field, r.GetString(message, field)));
       }
       for (int i = 0; i < count; ++i) {
         r.SetRepeatedString(&message, field, i,
-                            Clean(r.GetRepeatedString(message, field, i), layout));
+                            change(*field, r.GetRepeatedString(message, field, i)));
       }
     }
   }
+}
+
+}  // namespace
+
+void CleanTexts(Message& message) {
+  ChangeTexts(message, [](const FieldDescriptor& field, const std::string& text) {
+    return Clean(text, LayoutOf(field));
+  });
+}
+
+void MaskSecretTexts(Message& message) {
+  ChangeTexts(message, [](const FieldDescriptor& /*field*/, std::string text) {
+    MaskSecrets(text);
+    return text;
+  });
 }
 
 }  // namespace meshwright

@@ -29,4 +29,7 @@ std::vector<FieldViolation> TextMistakes(const google::protobuf::Message& messag
 // go to a terminal, which may hold what other programs wrote.
 void CleanTexts(google::protobuf::Message& message);
 
+// Masks the secrets in every string of `message` (secrets.h).
+void MaskSecretTexts(google::protobuf::Message& message);
+
 }  // namespace meshwright

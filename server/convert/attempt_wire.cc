@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/json/text_fields.h"
 #include "recorder/records.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/clean_text.h"
@@ -56,6 +57,7 @@ v1::Attempt ToWire(const AttemptRecord& attempt, AttemptView view) {
     wire.set_log_head(attempt.log_head);
     wire.set_log_tail(attempt.log_tail);
   }
+  MaskSecretTexts(wire);
   return wire;
 }
 

@@ -7,6 +7,7 @@
 
 #include "proto/json/json.h"
 #include "recorder/records.h"
+#include "search_space/base/secrets.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space_request.h"
@@ -420,9 +421,12 @@ v1::Study ToWire(const StudyRecord& record) {
   if (record.gain_over_baseline) wire.set_gain_over_baseline_ratio(*record.gain_over_baseline);
   wire.set_best_plan_digest(record.best_plan_digest);
   wire.set_error_message(record.error_message);
+  MaskSecrets(*wire.mutable_error_message());
   wire.set_revision(record.revision);
   wire.set_display_name(record.remarks.display_name);
   wire.set_note(record.remarks.note);
+  MaskSecrets(*wire.mutable_display_name());
+  MaskSecrets(*wire.mutable_note());
   wire.mutable_labels()->insert(record.remarks.labels.begin(), record.remarks.labels.end());
   wire.set_etag(fmt::format("{}", record.remarks.edit_count));
   return wire;

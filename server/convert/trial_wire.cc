@@ -6,6 +6,7 @@
 
 #include "recorder/records.h"
 #include "recorder/trial_records.h"
+#include "search_space/base/secrets.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
@@ -71,6 +72,7 @@ absl::StatusOr<v1::Trial> ToWire(const TrialRecord& record) {
   if (record.state == TrialState::kEnded) {
     trial.set_failure_class(record.failure_class);
     if (!record.failure_class.empty()) trial.set_failure_message(record.failure_message);
+    MaskSecrets(*trial.mutable_failure_message());
   }
   trial.set_purpose(std::string(Word(record.purpose)));
   trial.set_number(record.number);

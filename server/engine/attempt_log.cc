@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "search_space/base/secrets.h"
 #include "server/process/regular_file.h"
 
 namespace meshwright {
@@ -59,11 +60,26 @@ LogPart Trimmed(std::string text, const Span& span, std::int64_t log_size) {
   return {.text = std::move(text), .offset = span.begin + first, .log_size = log_size};
 }
 
+// Returns the span of a log without its secrets, of which a part may stand outside of it.
+template <typename Read>
+std::string MaskedText(const Span& span, std::int64_t log_size, const Read& read) {
+  constexpr auto kMargin = static_cast<std::int64_t>(kSecretMargin);
+  const std::int64_t begin = std::max<std::int64_t>(0, span.begin - kMargin);
+  const std::int64_t end = std::min(log_size, span.end + kMargin);
+  std::string text = read(begin, end - begin);
+  MaskSecrets(text);
+  const auto before = std::min(static_cast<std::size_t>(span.begin - begin), text.size());
+  return text.substr(before, static_cast<std::size_t>(span.end - span.begin));
+}
+
 std::optional<LogPart> ReadFile(const std::string& path, const LogRange& range) {
   const auto file = RegularFile::Open(path);
   if (!file.has_value() || file->size() == 0) return std::nullopt;
   const Span span = SpanOf(file->size(), range);
-  return Trimmed(file->Read(span.begin, span.end - span.begin), span, file->size());
+  const auto read = [&file](std::int64_t begin, std::int64_t count) {
+    return file->Read(begin, count);
+  };
+  return Trimmed(MaskedText(span, file->size(), read), span, file->size());
 }
 
 }  // namespace
@@ -71,9 +87,11 @@ std::optional<LogPart> ReadFile(const std::string& path, const LogRange& range) 
 LogPart PartOfLog(std::string_view log, const LogRange& range) {
   const auto log_size = static_cast<std::int64_t>(log.size());
   const Span span = SpanOf(log_size, range);
-  const auto begin = static_cast<std::size_t>(span.begin);
-  return Trimmed(std::string(log.substr(begin, static_cast<std::size_t>(span.end) - begin)), span,
-                 log_size);
+  const auto read = [log](std::int64_t begin, std::int64_t count) {
+    return std::string(
+        log.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
+  };
+  return Trimmed(MaskedText(span, log_size, read), span, log_size);
 }
 
 std::optional<LogPart> ReadAttemptLog(const std::string& folder, const std::string& attempt_id,

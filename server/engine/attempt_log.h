@@ -16,7 +16,7 @@ struct LogRange {
 
 // A part of a log, which begins and ends between two characters of UTF-8.
 struct LogPart {
-  std::string text = {};  // as the program printed it
+  std::string text = {};  // as the program printed it, with its secrets masked (secrets.h)
   std::int64_t offset = 0;
   std::int64_t log_size = 0;
 };

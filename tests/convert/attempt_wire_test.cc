@@ -19,6 +19,8 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
+#include "server/convert/study_wire.h"
+#include "server/convert/trial_wire.h"
 #include "server/engine/history_queries.h"
 #include "tests/convert/full_samples.h"
 #include "tests/files/temporary_folder.h"
@@ -122,6 +124,72 @@ TEST_F(AttemptWireTest, HowFarARunningOneHasCome) {
   ASSERT_TRUE(listed.ok()) << listed.status();
   EXPECT_EQ(listed->attempts(0).harness_state(), "measuring");
   EXPECT_EQ(listed->attempts(0).harness_step_count(), 12);
+  std::filesystem::remove(path);
+}
+
+// A job prints a token, the engine repeats it, and a request states one.
+TEST_F(AttemptWireTest, SecretsAreMaskedWhateverIsRead) {
+  const std::string token = "hf_aBcDeFgHiJkLmNoPqRsTuVwX";  // 27 bytes, nobody's
+  const std::string mask(token.size(), '*');
+  v1::TuneRequest request;
+  v1::JobTemplate& job = *request.mutable_trials()->mutable_job();
+  job.set_folder(testing::TempDir());
+  job.add_environment("HUB=" + token);
+  job.add_command("--auth=" + token);
+  ASSERT_TRUE(store_.InsertStudy({.id = "m", .question = request.SerializeAsString()}).ok());
+  const v1::Plan plan;
+  const auto begun = store_.BeginTrial(
+      {.study_id = "m", .plan_key = "k", .plan_digest = "d", .plan = plan.SerializeAsString()});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  const AttemptRecord& attempt = begun->attempt;
+  ASSERT_TRUE(
+      store_
+          .FinishTrial({.study_id = "m",
+                        .trial_number = 1,
+                        .attempt = {.attempt_id = attempt.id,
+                                    .fencing_token = attempt.fencing_token,
+                                    .outcome = Outcome::kCrash,
+                                    .failure_class = "crash",
+                                    .message = "refused " + token,
+                                    .log_head = "head " + token,
+                                    .log_tail = "tail " + token,
+                                    .quality = {.suspect_reasons = {"was " + token},
+                                                .environment = "{\"v\":\"" + token + "\"}"}}})
+          .ok());
+  const HistoryQueries history(DirectAccess(store_));
+  v1::GetTrialRequest trial;
+  trial.set_study_id("m");
+  trial.set_trial_number(1);
+  const auto shown = GetTrial(history, trial);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_EQ(shown->trial().failure_message(), "refused " + mask);
+  const auto study = GetStudy(history, "m");
+  ASSERT_TRUE(study.ok()) << study.status();
+  EXPECT_EQ(study->question().trials().job().environment(0), "HUB=" + mask);
+  EXPECT_EQ(study->question().trials().job().command(0), "--auth=" + mask);
+  v1::ListTrialsRequest trials;
+  trials.set_study_id("m");
+  for (const std::string& all :
+       {shown->DebugString(), List("m", 1)->DebugString(), List("m", std::nullopt)->DebugString(),
+        ListTrials(history, trials)->DebugString(), study->DebugString()}) {
+    EXPECT_THAT(all, testing::Not(testing::HasSubstr("aBcDeF")));
+  }
+
+  // The store's log, and the file's, which is read in parts that cut the token anywhere.
+  v1::GetTrialLogsRequest logs;
+  logs.set_study_id("m");
+  logs.set_trial_number(1);
+  EXPECT_EQ(Logs(logs).text(), "head " + mask + "tail " + mask);
+  const std::string path = testing::TempDir() + attempt.id + ".out";
+  std::ofstream(path) << "before " << token << " after";
+  for (int cut = 0; cut <= 40; ++cut) {
+    logs.set_offset_bytes(0);
+    logs.set_max_bytes(cut + 1);
+    const v1::GetTrialLogsResponse first = Logs(logs);
+    logs.set_offset_bytes(first.next_offset_bytes());
+    logs.set_max_bytes(100);
+    EXPECT_EQ(first.text() + Logs(logs).text(), "before " + mask + " after") << cut;
+  }
   std::filesystem::remove(path);
 }
 
