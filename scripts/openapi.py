@@ -154,7 +154,7 @@ class Document:
         made = {"operationId": rpc.name, "tags": [service.name], "summary": sentence(rpc.comment) or words(rpc.name)}
         if rpc.comment:
             made["description"] = rpc.comment
-        named = parameters(self.protos, request) if method == "GET" else [
+        named = parameters(self.protos, request) if method in ("GET", "DELETE") else [
             (field.name, SCALARS[field.type], field.comment)
             for field in self.protos.messages[request].fields if field.name in in_path]
         made["parameters"] = [parameter(name, "path" if name in in_path else "query", schema, comment)
@@ -162,10 +162,10 @@ class Document:
         if rpc.is_stream:
             made["parameters"].append(parameter("Last-Event-ID", "header", SCALARS["string"],
                                                 "The last revision that a browser has seen, when it comes back."))
-        if method == "PATCH":
+        if method in ("PATCH", "DELETE"):
             made["parameters"].append(parameter("If-Match", "header", SCALARS["string"],
                                                 'The etag of the study in quotes; 412 if it has changed since.'))
-        if method != "GET":
+        if method not in ("GET", "DELETE"):
             self.schemas.need(request, self.schemas.asked)
             made["requestBody"] = {"required": True, "content": {"application/json": {"schema": ref(request)}}}
         made["responses"] = self.responses(rpc)
@@ -212,8 +212,8 @@ class Document:
             "openapi": "3.1.0",
             "info": {"title": "Meshwright", "version": "v1",
                      "summary": "How a model should be cut across chips.",
-                     "description": "The JSON of the messages that gRPC answers with. POST and PATCH below "
-                                    "/v1/studies need `meshwrightd --http-writes`.",
+                     "description": "The JSON of the messages that gRPC answers with. POST, PATCH and DELETE "
+                                    "below /v1/studies need `meshwrightd --http-writes`.",
                      "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
             "paths": paths,
             "components": {"schemas": self.schemas.all()}}

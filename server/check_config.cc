@@ -35,6 +35,7 @@ std::vector<absl::Status> CheckConfig(const Flags& flags) {
   add(CheckStore(flags.store));
   add(LoadKnowledge(flags.chips).status());
   if (!flags.cost_models.empty()) add(LoadManifests(flags.cost_models).status());
+  add(JobRulesOf(flags).status());
   if (flags.allows_jobs && !flags.allows_insecure_jobs) {
     add(CheckJobsAreGuarded(flags.callers, flags.server.listen));
   }

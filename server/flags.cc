@@ -50,6 +50,11 @@ void DeclareStore(CLI::App& app, Flags& flags) {
          "many days ago; measurements are always kept (delete nothing)")
       ->type_name("DAYS")
       ->check(CLI::Range(1, 36500));
+  app.add_option("--keep-audit-days", flags.keep_audit_days,
+                 "delete audit events, which say who has called what, after this many days")
+      ->type_name("DAYS")
+      ->check(CLI::Range(1, 36500))
+      ->capture_default_str();
   app.add_option("--min-free-mib", flags.min_free_mib,
                  "free MiB on the file system of the history below which health checks say "
                  "NOT_SERVING")
@@ -70,10 +75,15 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
                  "folder with a JSON manifest for each vendor's cost model that questions may name")
       ->type_name("FOLDER");
   app.add_flag("--allow-jobs", flags.allows_jobs,
-               "allow studies to run the commands in their requests, as this program's user; needs "
+               "allow studies to run the jobs of --job-templates, as this program's user; needs "
                "--callers or a Unix socket, and another user than root");
+  app.add_option("--job-templates", flags.job_templates,
+                 "folder with a JSON file NAME.json for each job that studies may name: its paths, "
+                 "command and engine (none)")
+      ->type_name("FOLDER");
   app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
-               "allow jobs also without them: for everybody who can connect, and as root");
+               "allow jobs also without them: for everybody who can connect, as root, and with the "
+               "paths and commands that requests state");
   app.add_option("--drain-seconds", flags.drain_seconds,
                  "time that calls get to end in after SIGTERM or SIGINT; the others are cancelled")
       ->type_name("SECONDS")

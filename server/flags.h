@@ -21,10 +21,12 @@ struct Flags {
   std::string metrics = {};                     // empty: no listener of its own
   std::string store = {};                       // empty: DefaultStorePath()
   std::optional<int> keep_estimates_days = {};  // absent: for ever
+  int keep_audit_days = 365;
   int min_free_mib = 64;
   int drain_seconds = 5;
   std::string chips = {};
-  std::string cost_models = {};  // empty: none
+  std::string cost_models = {};    // empty: none
+  std::string job_templates = {};  // folder; empty: none
   bool allows_jobs = false;
   bool allows_insecure_jobs = false;
   std::string callers = {};  // file; empty: everybody may do everything

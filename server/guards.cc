@@ -59,4 +59,11 @@ void Reload(const std::string& path, const std::optional<ServerTls>& tls, KnownC
   }
 }
 
+absl::StatusOr<JobRules> JobRulesOf(const Flags& flags) {
+  JobRules rules = {.takes_stated_jobs = flags.allows_insecure_jobs || !flags.allows_jobs};
+  if (flags.job_templates.empty()) return rules;
+  ASSIGN_OR_RETURN(rules.templates, JobTemplates::Load(flags.job_templates));
+  return rules;
+}
+
 }  // namespace meshwright

@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/auth/callers.h"
+#include "server/flags.h"
+#include "server/rpc/services/job_templates.h"
 #include "server/rpc/tls.h"
 
 namespace meshwright {
@@ -21,5 +23,8 @@ void Reload(const std::string& path, const std::optional<ServerTls>& tls, KnownC
 // Checks that a server may run jobs, which do whatever their requests say as this program's user:
 // INVALID_ARGUMENT names each condition that is not met.
 absl::Status CheckJobsAreGuarded(const std::string& callers, const std::string& listen);
+
+// Returns the jobs that studies may ask for. Reads the templates, if there are some.
+absl::StatusOr<JobRules> JobRulesOf(const Flags& flags);
 
 }  // namespace meshwright

@@ -57,6 +57,7 @@
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/server.h"
+#include "server/rpc/services/job_templates.h"
 #include "server/rpc/tls.h"
 #include "server/store_health.h"
 #include "server/tuner/question/knowledge.h"
@@ -117,13 +118,14 @@ absl::Status DeleteEstimates(const StoreAccess& store, std::int64_t before_ms,
   return absl::OkStatus();
 }
 
+std::int64_t DaysAgoMs(int days) {
+  const auto time = std::chrono::system_clock::now() - std::chrono::hours(24) * days;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
 void ForgetEstimates(const Engine& engine, int keep_days) {
-  using std::chrono::milliseconds;
-  const auto before = std::chrono::system_clock::now() - std::chrono::hours(24) * keep_days;
-  const auto before_ms =
-      std::chrono::duration_cast<milliseconds>(before.time_since_epoch()).count();
   DeletedEstimates deleted;
-  const absl::Status status = DeleteEstimates(engine.store(), before_ms, deleted);
+  const absl::Status status = DeleteEstimates(engine.store(), DaysAgoMs(keep_days), deleted);
   if (!status.ok()) {
     spdlog::error("event=retention_failed reason={} what=\"{}\"", Reason(status),
                   std::string(status.message()));
@@ -135,8 +137,27 @@ void ForgetEstimates(const Engine& engine, int keep_days) {
   }
 }
 
+// Deletes audit events that are too old.
+void ForgetAudit(const Engine& engine, int keep_days) {
+  const std::int64_t before_ms = DaysAgoMs(keep_days);
+  std::int64_t total = 0;
+  absl::StatusOr<std::int64_t> deleted = 0;
+  do {
+    deleted = WriteTo(engine.store(), [before_ms](Recorder& recorder) {
+      return recorder.DeleteAuditEvents(before_ms);
+    });
+    total += deleted.value_or(0);
+  } while (deleted.value_or(0) > 0);
+  if (!deleted.ok()) {
+    spdlog::error("event=retention_failed reason={} what=\"{}\"", Reason(deleted.status()),
+                  std::string(deleted.status().message()));
+  } else if (total > 0) {
+    spdlog::info("event=audit_forgotten events={}", total);
+  }
+}
+
 // Waits for the signal that ends the program. Once a second, looks at the store; once a day,
-// deletes the estimates that are too old; at SIGHUP, reads the callers again.
+// deletes what is too old; at SIGHUP, reads the callers again.
 int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine,
                KnownCallers* callers, StoreHealth& health) {
   std::optional<ServerTls> tls;
@@ -145,8 +166,9 @@ int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& en
   auto forgets_at = std::chrono::steady_clock::now();
   while (true) {
     health.Check();
-    if (flags.keep_estimates_days.has_value() && std::chrono::steady_clock::now() >= forgets_at) {
-      ForgetEstimates(engine, *flags.keep_estimates_days);
+    if (std::chrono::steady_clock::now() >= forgets_at) {
+      if (flags.keep_estimates_days) ForgetEstimates(engine, *flags.keep_estimates_days);
+      ForgetAudit(engine, flags.keep_audit_days);
       forgets_at += std::chrono::hours(24);
     }
     const int signal = sigtimedwait(&end_signals, nullptr, &kSecond);
@@ -167,18 +189,24 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> OpenModels(const std::string& fol
   return ModelRegistry::Open(folder, {}, on_event);
 }
 
-WriteFace WritesOf(const Knowledge& knowledge, Engine& engine) {
+WriteFace WritesOf(const JobRules& jobs, const Knowledge& knowledge, Engine& engine) {
   return {
-      .create_study =
-          [&knowledge, &engine](const v1::CreateStudyRequest& request) {
-            return CreateStudy(request, knowledge, engine);
-          },
+      .create_study = [&jobs, &knowledge, &engine](const v1::CreateStudyRequest& stated)
+          -> absl::StatusOr<v1::CreateStudyResponse> {
+        v1::CreateStudyRequest request = stated;
+        RETURN_IF_ERROR(ResolveJob(jobs, request));
+        return CreateStudy(request, knowledge, engine);
+      },
       .cancel_study =
           [&engine](const v1::CancelStudyRequest& request) { return CancelStudy(request, engine); },
       .pause_study =
           [&engine](const v1::PauseStudyRequest& request) { return PauseStudy(request, engine); },
       .resume_study =
           [&engine](const v1::ResumeStudyRequest& request) { return ResumeStudy(request, engine); },
+      .delete_study =
+          [&engine](const v1::DeleteStudyRequest& request) { return DeleteStudy(request, engine); },
+      .retry_trials =
+          [&engine](const v1::RetryTrialsRequest& request) { return RetryTrials(request, engine); },
       .update_study =
           [&engine](const v1::UpdateStudyRequest& request) {
             return UpdateStudy(request, engine.store());
@@ -194,19 +222,14 @@ ReadFace FaceOf(const ServerOptions& options, const Metrics& metrics, const Know
                          return engine.Subscribe(id, after_revision, std::move(sink));
                        },
                    .unsubscribe = [&engine](std::int64_t id) { engine.Unsubscribe(id); }},
-          .server_info =
-              [&options, &knowledge, &engine] {
-                v1::GetServerInfoResponse info = ServerInfo(knowledge, engine.schema_version());
-                info.mutable_cost_models()->Assign(options.cost_models.begin(),
-                                                   options.cost_models.end());
-                return info;
-              },
+          .server_info = [&options, &knowledge,
+                          &engine] { return InfoOf(options, knowledge, engine.schema_version()); },
           .list_cost_models = options.list_cost_models,
           .learnt = [&engine](std::optional<std::int64_t> up_to) { return engine.History(up_to); },
           .open_model = options.open_model,
           .answers = &engine.answers(),
           .writes = std::move(writes),
-          .reception = {.callers = options.callers.get(), .on_end = options.on_call_end},
+          .reception = ReceptionOf(options, engine),
           .metrics = [&metrics] { return metrics.Text(); }};
 }
 
@@ -348,6 +371,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = OptionsOf(flags, registry.get());
+  ASSIGN_OR_RETURN(options.jobs, JobRulesOf(flags));
   ASSIGN_OR_RETURN(const std::shared_ptr<KnownCallers> callers, ReadCallers(flags.callers));
   options.callers = callers;
   Metrics metrics(ServerInfo(knowledge, 0).version());
@@ -364,7 +388,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(options, knowledge, *engine, std::move(doors.entrance)));
   std::optional<WriteFace> writes;
-  if (flags.allows_http_writes) writes = WritesOf(knowledge, *engine);
+  if (flags.allows_http_writes) writes = WritesOf(options.jobs, knowledge, *engine);
   const ReadFace face = FaceOf(options, metrics, knowledge, *engine, std::move(writes));
   std::atomic<bool> serves = true;
   StoreHealth health = WatchStore(flags, *engine, *server, serves);

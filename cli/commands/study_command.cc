@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/study_remarks.h"
@@ -50,8 +51,10 @@ struct StudyOptions {
   StudyFilterFlags filter = {};
   std::string trial_order = {};  // empty: as they were begun
   TuneFlags question = {};
-  std::string new_id = {};      // empty: the server makes one
-  std::string request_id = {};  // empty: none
+  std::string new_id = {};        // empty: the server makes one
+  std::string request_id = {};    // empty: none
+  std::vector<int> retried = {};  // numbers of trials; empty: all that have failed
+  bool retracts_measurements = false;
 };
 
 using StudyAction = int (*)(const StudyOptions&, const GlobalFlags&);
@@ -242,6 +245,40 @@ int Cancel(const StudyOptions& options, const GlobalFlags& flags) {
   return ChangeState(&Client::CancelStudy, options, flags);
 }
 
+absl::StatusOr<v1::DeleteStudyResponse> DeleteIn(const GlobalFlags& flags,
+                                                 const v1::DeleteStudyRequest& request) {
+  if (flags.server.empty()) return DeleteLocalStudy(flags.store, request);
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
+  return client.DeleteStudy(request);
+}
+
+int Delete(const StudyOptions& options, const GlobalFlags& flags) {
+  v1::DeleteStudyRequest request;
+  request.set_study_id(options.id);
+  if (options.retracts_measurements) request.set_retract_measurements(true);
+  if (!options.request_id.empty()) request.set_request_id(options.request_id);
+  return Print(DeleteIn(flags, request), flags.output, DeletionText);
+}
+
+// Runs failed trials again: a server in its queue, and a command without one by itself.
+int Retry(const StudyOptions& options, const GlobalFlags& flags) {
+  v1::RetryTrialsRequest request;
+  request.set_study_id(options.id);
+  request.mutable_trial_numbers()->Assign(options.retried.begin(), options.retried.end());
+  const FieldNames names = {{.field = "trial_numbers", .flag = "--trial"}};
+  if (flags.server.empty()) {
+    const auto reopened = ReopenLocalStudy(flags.store, request);
+    if (!reopened.ok()) return Fail(NamedAsStated(reopened.status(), names), flags.output);
+    return TakeUp(options.id, LeftStudy::kToGoOn, flags, &GoOn);
+  }
+  if (!options.request_id.empty()) request.set_request_id(options.request_id);
+  auto client = ConnectTo(flags);
+  if (!client.ok()) return Fail(client.status(), flags.output);
+  const auto retried = client->RetryTrials(request);
+  if (!retried.ok()) return Fail(NamedAsStated(retried.status(), names), flags.output);
+  return PrintStudy(retried->study(), flags.output);
+}
+
 struct StudyCommand {
   const char* name;
   const char* help;
@@ -271,6 +308,11 @@ void AddPageOptions(CLI::App& command, const char* what, StudyOptions& options) 
   command.add_option("--page-size", options.page_size, fmt::format("most {} to print (50)", what));
   command.add_option("--page-token", options.page_token,
                      "continue after the page that printed this token");
+}
+
+void AddRequestId(CLI::App& command, StudyOptions& options) {
+  command.add_option("--request-id", options.request_id,
+                     "a repeated call to a server with the same id gets the first answer");
 }
 
 // The lists of what a study has.
@@ -345,6 +387,19 @@ void AddStudyCommand(CLI::App& app, Program& program) {
       {"resume", "resume a paused study, or a local one whose process has ended", Resume, false},
       options, program);
   resume.add_option("id", options->id, "id of the study")->required();
+  CLI::App& retry = AddAction(
+      group, {"retry", "run failed trials of a study again, and then answer anew", Retry, false},
+      options, program);
+  retry.add_option("id", options->id, "id of the study")->required();
+  retry.add_option("--trial", options->retried, "number of a trial to run again (all that failed)");
+  AddRequestId(retry, *options);
+  CLI::App& remove = AddAction(
+      group, {"delete", "delete a study that has ended; its measurements stay", Delete, false},
+      options, program);
+  remove.add_option("id", options->id, "id of the study")->required();
+  remove.add_flag("--retract-measurements", options->retracts_measurements,
+                  "also mark its measurements as wrong, so that nothing is learnt from them");
+  AddRequestId(remove, *options);
   CLI::App& cancel =
       AddAction(group, {"cancel", "end a study; its answer is the best plan so far", Cancel, false},
                 options, program);

@@ -119,6 +119,9 @@ void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
   if (!flags.job.empty()) {
     ReadPartFile("trials.job", flags.job, *trials.mutable_job(), out.violations);
   }
+  if (flags.job_template.has_value()) {
+    trials.mutable_job()->set_template_name(*flags.job_template);
+  }
   if (flags.replay.empty()) return;
   for (const std::string& line : LinesOf(ReadFor("trials.replay", flags.replay, out.violations))) {
     const std::string prefix = fmt::format("trials.replay[{}]", trials.replay_size());

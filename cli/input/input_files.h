@@ -35,8 +35,9 @@ struct Parsed {
 // Trials to run before the answer; none unless one of the paths is stated.
 struct TrialFlags {
   std::optional<std::string> launcher = {};
-  std::string replay = {};  // path; empty: none
-  std::string job = {};     // path; empty: none
+  std::string replay = {};                       // path; empty: none
+  std::string job = {};                          // path; empty: none
+  std::optional<std::string> job_template = {};  // name of one of the server's
   std::optional<int> max_trials = {};
   std::optional<double> max_device_seconds = {};
   std::optional<double> max_seconds = {};

@@ -32,6 +32,7 @@ void AddTrials(const TrialFlags& flags, FieldNames& names) {
                 {.field = "trials.interleave_baseline", .flag = "--interleave-baseline"},
                 {.field = "trials.confirm_plans", .flag = "--confirm-plans"},
                 {.field = "trials.job", .flag = "--job", .file = flags.job},
+                {.field = "trials.job.template_name", .flag = "--job-template"},
                 {.field = "trials.replay", .flag = "--replay", .file = flags.replay}});
 }
 

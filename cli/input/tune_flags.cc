@@ -37,6 +37,11 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
                   "YAML or JSON file that says how to run a plan as a job, for all launchers but "
                   "replay")
       ->needs(launcher);
+  command
+      .add_option("--job-template", flags.job_template,
+                  "name of a job template of the server, which says how to run a plan; --job may "
+                  "state limits and metrics beside it")
+      ->needs(launcher);
   launcher->needs(command
                       .add_option("--max-trials", flags.max_trials,
                                   "limit on the number of plans to run; required with --launcher")
@@ -66,9 +71,10 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
           "--confirm-plans", flags.confirm_plans,
           "at the end, run this many of the fastest plans three more times and take the median")
       ->needs(launcher);
-  GroupFlags(command, "Trials: plans measured before the answer",
-             {"--launcher", "--job", "--replay", "--max-trials", "--max-device-seconds",
-              "--max-trial-seconds", "--stop-within", "--interleave-baseline", "--confirm-plans"});
+  GroupFlags(
+      command, "Trials: plans measured before the answer",
+      {"--launcher", "--job", "--job-template", "--replay", "--max-trials", "--max-device-seconds",
+       "--max-trial-seconds", "--stop-within", "--interleave-baseline", "--confirm-plans"});
 }
 
 // Multiplies a number by its unit. Returns "", or the value and the limit.

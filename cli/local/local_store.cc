@@ -259,6 +259,28 @@ absl::StatusOr<v1::Study> UpdateLocalStudy(const std::string& store,
   return ShownStudy(std::move(study));
 }
 
+absl::StatusOr<v1::DeleteStudyResponse> DeleteLocalStudy(const std::string& store,
+                                                         const v1::DeleteStudyRequest& request) {
+  ASSIGN_OR_RETURN(const StudyDeletion deletion, FromWire(request));
+  // Reading comes first, because a writer would create a missing store.
+  RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
+  RETURN_IF_ERROR(InterruptOrphans(recorder, NowMs(), request.study_id()));
+  ASSIGN_OR_RETURN(const DeletedStudy deleted, recorder.DeleteStudy(deletion));
+  return ToWire(deleted, request.study_id());
+}
+
+absl::StatusOr<v1::RetryTrialsResponse> ReopenLocalStudy(const std::string& store,
+                                                         const v1::RetryTrialsRequest& request) {
+  ASSIGN_OR_RETURN(StudyReopening reopening, FromWire(request));
+  reopening.state = StudyState::kInterrupted;
+  RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
+  RETURN_IF_ERROR(InterruptOrphans(recorder, NowMs(), request.study_id()));
+  ASSIGN_OR_RETURN(const ReopenedStudy reopened, recorder.ReopenStudy(reopening));
+  return ToWire(reopened);
+}
+
 absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,
                                                      const v1::ListPlansRequest& request) {
   ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store, .read_only = true}));

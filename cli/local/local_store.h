@@ -64,6 +64,12 @@ v1::Study ShownStudy(StudyRecord record);
 // interrupted.
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store,
                                                          const v1::ListStudiesRequest& request);
+// Deletes a study that has ended, as a server would.
+absl::StatusOr<v1::DeleteStudyResponse> DeleteLocalStudy(const std::string& store,
+                                                         const v1::DeleteStudyRequest& request);
+// Opens failed trials of a study again, and leaves it interrupted, to be resumed.
+absl::StatusOr<v1::RetryTrialsResponse> ReopenLocalStudy(const std::string& store,
+                                                         const v1::RetryTrialsRequest& request);
 // Changes what people say about a study.
 absl::StatusOr<v1::Study> UpdateLocalStudy(const std::string& store,
                                            const v1::UpdateStudyRequest& request);

@@ -104,6 +104,9 @@ std::string ServerTable(const v1::GetServerInfoResponse& server, int columns) {
   table.AddRow({"strategies", fmt::format("{}", fmt::join(server.strategies(), ", "))});
   table.AddRow({"frameworks", fmt::format("{}", fmt::join(server.frameworks(), ", "))});
   table.AddRow({"chips", fmt::format("{}", server.chip_count())});
+  if (server.job_templates_size() > 0) {
+    table.AddRow({"job templates", fmt::format("{}", fmt::join(server.job_templates(), ", "))});
+  }
   return table.Text("", columns);
 }
 

@@ -220,6 +220,30 @@ std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations, i
   return text;
 }
 
+std::string AuditTable(const v1::ListAuditEventsResponse& audit, int columns) {
+  if (audit.events().empty()) return "no audit events\n";
+  Table table({{.title = "time"},
+               {.title = "caller"},
+               {.title = "role"},
+               {.title = "method"},
+               {.title = "study"},
+               {.title = "result"},
+               {.title = "from"}});
+  const auto shown = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+  for (const v1::AuditEvent& event : audit.events()) {
+    table.AddRow(
+        {event.create_time(), shown(event.caller()), shown(event.role()), event.method(),
+         shown(event.study_id()),
+         event.reason().empty() ? event.code() : fmt::format("{} {}", event.code(), event.reason()),
+         fmt::format("{} {}", event.protocol(), event.peer())});
+  }
+  std::string text = table.Text("", columns);
+  if (!audit.next_page_token().empty()) {
+    text += fmt::format("more: --page-token {}\n", audit.next_page_token());
+  }
+  return text;
+}
+
 std::string CalibrationText(const v1::GetCalibrationResponse& response, int columns) {
   const v1::StoredCalibration& stored = response.calibration();
   const v1::Calibration& row = stored.calibration();

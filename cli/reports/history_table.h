@@ -15,6 +15,7 @@ std::string MeasurementText(const v1::GetMeasurementResponse& measurement, int c
 std::string RetractionText(const v1::RetractMeasurementResponse& retracted, int columns);
 std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations, int columns);
 std::string CalibrationText(const v1::GetCalibrationResponse& calibration, int columns);
+std::string AuditTable(const v1::ListAuditEventsResponse& audit, int columns);
 std::string ImportText(const v1::ImportHistoryResponse& imported);
 std::string BackupText(const v1::BackupStoreResponse& backup);
 

@@ -158,6 +158,12 @@ std::string AttemptTable(const v1::ListAttemptsResponse& attempts, int columns) 
   return table.Text("", columns) + qualities + logs;
 }
 
+std::string DeletionText(const v1::DeleteStudyResponse& deleted) {
+  return fmt::format("deleted study {} with {} trials; {} measurements retracted\n",
+                     deleted.study_id(), deleted.trial_count(),
+                     deleted.retracted_measurement_count());
+}
+
 std::string EventLine(const v1::WatchStudyResponse& event) {
   std::string text = fmt::format("{} {}", event.time(), event.kind());
   if (!event.state().empty()) text += " " + event.state();

@@ -13,6 +13,7 @@ namespace {
 struct MethodRole {
   std::string_view method;
   Role role;
+  bool is_audited = false;
 };
 
 constexpr std::array kMethods = {
@@ -43,16 +44,19 @@ constexpr std::array kMethods = {
     MethodRole{"ListCalibrations", Role::kViewer},
     MethodRole{"GetCalibration", Role::kViewer},
     MethodRole{"ExportHistory", Role::kViewer},
-    MethodRole{"CreateStudy", Role::kSubmitter},  // an operator, if it runs jobs
-    MethodRole{"CancelStudy", Role::kSubmitter},
-    MethodRole{"PauseStudy", Role::kSubmitter},
-    MethodRole{"ResumeStudy", Role::kSubmitter},
-    MethodRole{"UpdateStudy", Role::kSubmitter},
-    MethodRole{"CreateJobReport", Role::kSubmitter},
-    MethodRole{"BatchCreateJobReports", Role::kSubmitter},
-    MethodRole{"ImportHistory", Role::kOperator},
-    MethodRole{"RetractMeasurement", Role::kOperator},
-    MethodRole{"BackupStore", Role::kAdmin},
+    MethodRole{"CreateStudy", Role::kSubmitter, true},  // an operator, if it runs jobs
+    MethodRole{"CancelStudy", Role::kSubmitter, true},
+    MethodRole{"PauseStudy", Role::kSubmitter, true},
+    MethodRole{"ResumeStudy", Role::kSubmitter, true},
+    MethodRole{"UpdateStudy", Role::kSubmitter, true},
+    MethodRole{"DeleteStudy", Role::kOperator, true},
+    MethodRole{"RetryTrials", Role::kOperator, true},
+    MethodRole{"CreateJobReport", Role::kSubmitter, true},
+    MethodRole{"BatchCreateJobReports", Role::kSubmitter, true},
+    MethodRole{"ImportHistory", Role::kOperator, true},
+    MethodRole{"RetractMeasurement", Role::kOperator, true},
+    MethodRole{"BackupStore", Role::kAdmin, true},
+    MethodRole{"ListAuditEvents", Role::kAdmin},
 };
 
 }  // namespace
@@ -61,6 +65,11 @@ std::optional<Role> NeededRole(std::string_view method) {
   const auto* const row = std::ranges::find(kMethods, method, &MethodRole::method);
   if (row == kMethods.end()) return std::nullopt;
   return row->role;
+}
+
+bool IsAudited(std::string_view method) {
+  const auto* const row = std::ranges::find(kMethods, method, &MethodRole::method);
+  return row != kMethods.end() && row->is_audited;
 }
 
 absl::Status CheckRole(const std::optional<KnownCaller>& caller, Role needed,

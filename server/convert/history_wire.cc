@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "recorder/call_records.h"
 #include "recorder/history_records.h"
 #include "recorder/import.h"
 #include "recorder/recorder.h"
 #include "recorder/store_access.h"
 #include "recorder/transfer.h"
+#include "search_space/base/secrets.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "server/convert/convert.h"
@@ -139,6 +141,8 @@ v1::Measurement ToWire(const MeasurementRecord& record) {
   wire.set_device_seconds(record.device_time.count());
   wire.set_job_name(record.job_name);
   wire.set_note(record.note);
+  MaskSecrets(*wire.mutable_job_name());
+  MaskSecrets(*wire.mutable_note());
   wire.set_job_fingerprint(question.job_fingerprint);
   wire.set_hardware_fingerprint(question.hardware_fingerprint);
   wire.set_software_fingerprint(question.software_fingerprint);
@@ -274,6 +278,36 @@ absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(const StoreAccess& store
   response.set_imported_count(static_cast<int>(counts.imported));
   response.set_skipped_count(static_cast<int>(counts.skipped));
   response.set_kept_count(static_cast<int>(counts.kept));
+  return response;
+}
+
+absl::StatusOr<v1::ListAuditEventsResponse> ListAuditEvents(
+    const HistoryQueries& history, const v1::ListAuditEventsRequest& request) {
+  std::vector<FieldViolation> found;
+  const MessageReader in(request.filter(), "filter", found);
+  const AuditFilter filter = {.caller = in.Text("caller"),
+                              .method = in.Text("method"),
+                              .study_id = in.Text("study_id"),
+                              .time_from_ms = ReadTime(in, "created_from"),
+                              .time_before_ms = ReadTime(in, "created_before")};
+  if (!found.empty()) return InvalidFields(found);
+  ASSIGN_OR_RETURN(const AuditPage page,
+                   history.ListAuditEvents(filter, request.page_size(), request.page_token()));
+  v1::ListAuditEventsResponse response;
+  for (const AuditRecord& event : page.events) {
+    v1::AuditEvent& wire = *response.add_events();
+    wire.set_sequence(event.sequence);
+    wire.set_create_time(WireTime(event.time_ms));
+    wire.set_caller(event.caller);
+    wire.set_role(event.role);
+    wire.set_peer(event.peer);
+    wire.set_protocol(event.protocol);
+    wire.set_method(event.method);
+    wire.set_study_id(event.study_id);
+    wire.set_code(event.code);
+    wire.set_reason(event.reason);
+  }
+  response.set_next_page_token(page.next_page_token);
   return response;
 }
 

@@ -51,6 +51,10 @@ absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(const StoreAccess& store
                                                         const LineSource& lines,
                                                         const ImportOptions& options);
 
+// INVALID_ARGUMENT for a time of the filter that is none.
+absl::StatusOr<v1::ListAuditEventsResponse> ListAuditEvents(
+    const HistoryQueries& history, const v1::ListAuditEventsRequest& request);
+
 // Copies the store to a new file beside it that is named by the time.
 absl::StatusOr<v1::BackupStoreResponse> BackupStore(const HistoryQueries& history,
                                                     std::int64_t time_ms);

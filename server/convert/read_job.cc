@@ -205,6 +205,9 @@ JobTemplate ReadJob(const MessageReader& in) {
       in.Add(fmt::format("environment[{}]", i), *mistake);
     }
   }
+  if (in.Text("template_name").has_value()) {
+    in.Add("template_name", "stated; only a server has templates");
+  }
   ReadCount(in, "processes_per_node", 1, job.processes_per_node);
   ReadLimit(in, "time_limit_seconds", job.time_limit);
   ReadLimit(in, "queue_limit_seconds", job.queue_limit);

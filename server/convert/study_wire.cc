@@ -9,14 +9,19 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "proto/json/text_fields.h"
+#include "recorder/call_records.h"
 #include "recorder/recorder.h"
 #include "search_space/base/clean_text.h"
+#include "search_space/base/secrets.h"
 #include "search_space/base/status.h"
+#include "search_space/digest/fnv.h"
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/status_wire.h"
@@ -25,6 +30,7 @@
 #include "server/engine/engine_options.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/study_id.h"
+#include "server/engine/wall_clock.h"
 #include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
@@ -72,24 +78,13 @@ absl::StatusOr<StudyFilter> ReadFilter(const v1::ListStudiesRequest& request) {
   if (!request.has_filter()) return StudyFilter();
   std::vector<FieldViolation> found;
   const MessageReader in(request.filter(), "filter", found);
-  const auto time = [&in](std::string_view field) -> std::optional<std::int64_t> {
-    const auto text = in.Text(field);
-    if (!text.has_value()) return std::nullopt;
-    const auto time_ms = ParseWireTime(*text);
-    if (!time_ms.has_value()) {
-      in.Add(field,
-             fmt::format("{}; must be a date or a time, such as 2026-01-31 or 2026-01-31T23:59:59Z",
-                         QuotedText(*text)));
-    }
-    return time_ms;
-  };
   StudyFilter filter = {.state = in.Choice<StudyState>("state"),
                         .outcome = in.Text("outcome"),
                         .text = in.Text("text"),
                         .chip = in.Text("chip"),
                         .labels = LabelsOf(request.filter().labels(), in),
-                        .create_time_from_ms = time("created_from"),
-                        .create_time_before_ms = time("created_before")};
+                        .create_time_from_ms = ReadTime(in, "created_from"),
+                        .create_time_before_ms = ReadTime(in, "created_before")};
   if (!found.empty()) return InvalidFields(found);
   return filter;
 }
@@ -106,6 +101,38 @@ absl::StatusOr<Response> StudyResponse(const absl::StatusOr<StudyRecord>& study,
   Response response;
   *response.mutable_study() = ToWire(*study);
   return response;
+}
+
+// Returns the number of edits that an etag stands for; nullopt if there is no etag.
+std::optional<std::int64_t> EditCountOf(const MessageReader& in) {
+  const auto etag = in.Text("etag");
+  if (!etag.has_value()) return std::nullopt;
+  std::int64_t edit_count = 0;
+  const char* const end = etag->data() + etag->size();
+  const auto [read, error] = std::from_chars(etag->data(), end, edit_count);
+  if (error == std::errc() && read == end) return edit_count;
+  in.Add("etag", fmt::format("{}; must be the etag of a study", QuotedText(*etag)));
+  return std::nullopt;
+}
+
+// Returns the key of a call whose first answer is kept. The digest covers the whole request.
+template <typename Request>
+CallKey KeyOf(const Request& request, std::string_view method) {
+  CallKey key = {.method = std::string(method), .time_ms = NowMs()};
+  if (!request.has_request_id()) return key;
+  key.request_id = request.request_id();
+  key.request_hash = Fnv1a128Hex(request.SerializeAsString());
+  return key;
+}
+
+// Reads the answer to a call that was kept as bytes; an error names the study of the request.
+template <typename Response, typename Request>
+absl::StatusOr<Response> KeptResponse(const absl::StatusOr<std::string>& answer,
+                                      const Request& request) {
+  if (!answer.ok()) return NameStudy(answer.status(), request.study_id());
+  Response response;
+  if (response.ParseFromString(*answer)) return response;
+  return absl::DataLossError("the first answer to this request_id cannot be read");
 }
 
 absl::StatusOr<bool> IsBasicView(const v1::ListPlansRequest& request) {
@@ -149,7 +176,15 @@ absl::StatusOr<v1::GetStudyResponse> GetStudy(const HistoryQueries& history, con
   if (!response.mutable_question()->ParseFromString(study.question)) {
     return DamagedInStore("question of study", id);
   }
+  if (response.question().trials().has_job()) {
+    MaskSecretTexts(*response.mutable_question()->mutable_trials()->mutable_job());
+  }
   if (study.result.has_value()) RETURN_IF_ERROR(FillAnswer(*study.result, response));
+  if (response.has_result()) {
+    for (v1::Trial& trial : *response.mutable_result()->mutable_trials()) {
+      MaskSecrets(*trial.mutable_failure_message());
+    }
+  }
   return response;
 }
 
@@ -218,18 +253,56 @@ absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request) {
       in.Add("removed_labels", fmt::format("{}; is set by labels too", QuotedText(key)));
     }
   }
-  if (const auto etag = in.Text("etag"); etag.has_value()) {
-    std::int64_t edit_count = 0;
-    const char* const end = etag->data() + etag->size();
-    const auto [read, error] = std::from_chars(etag->data(), end, edit_count);
-    if (error == std::errc() && read == end) {
-      edit.edit_count = edit_count;
-    } else {
-      in.Add("etag", fmt::format("{}; must be the etag of a study", QuotedText(*etag)));
-    }
-  }
+  edit.edit_count = EditCountOf(in);
   if (!found.empty()) return InvalidFields(found);
   return edit;
+}
+
+absl::StatusOr<StudyDeletion> FromWire(const v1::DeleteStudyRequest& request) {
+  std::vector<FieldViolation> found;
+  const MessageReader in(request, "", found);
+  const StudyDeletion deletion = {.study_id = request.study_id(),
+                                  .edit_count = EditCountOf(in),
+                                  .retracts_measurements = request.retract_measurements(),
+                                  .time_ms = NowMs()};
+  if (!found.empty()) return InvalidFields(found);
+  return deletion;
+}
+
+absl::StatusOr<StudyReopening> FromWire(const v1::RetryTrialsRequest& request) {
+  std::vector<FieldViolation> found;
+  const MessageReader in(request, "", found);
+  StudyReopening reopening = {
+      .study_id = request.study_id(), .edit_count = EditCountOf(in), .time_ms = NowMs()};
+  std::set<int> seen;
+  for (int i = 0; i < request.trial_numbers_size(); ++i) {
+    const int number = request.trial_numbers(i);
+    const std::string field = fmt::format("trial_numbers[{}]", i);
+    if (number < 1) {
+      in.Add(field, fmt::format("{}; must be >= 1", number));
+    } else if (!seen.insert(number).second) {
+      in.Add(field, fmt::format("{}; stated twice", number));
+    }
+    reopening.trial_numbers.push_back(number);
+  }
+  if (!found.empty()) return InvalidFields(found);
+  return reopening;
+}
+
+v1::DeleteStudyResponse ToWire(const DeletedStudy& deleted, const std::string& study_id) {
+  v1::DeleteStudyResponse response;
+  response.set_study_id(study_id);
+  response.set_trial_count(deleted.trial_count);
+  response.set_retracted_measurement_count(deleted.retracted_count);
+  return response;
+}
+
+v1::RetryTrialsResponse ToWire(const ReopenedStudy& reopened) {
+  v1::RetryTrialsResponse response;
+  *response.mutable_study() = ToWire(reopened.study);
+  response.mutable_trial_numbers()->Assign(reopened.trial_numbers.begin(),
+                                           reopened.trial_numbers.end());
+  return response;
 }
 
 absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
@@ -265,6 +338,26 @@ absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& r
 absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request,
                                                     Engine& engine) {
   return StudyResponse<v1::ResumeStudyResponse>(engine.ResumeStudy(request.study_id()), request);
+}
+
+absl::StatusOr<v1::DeleteStudyResponse> DeleteStudy(const v1::DeleteStudyRequest& request,
+                                                    Engine& engine) {
+  ASSIGN_OR_RETURN(const StudyDeletion deletion, FromWire(request));
+  const auto encode = [&request](const DeletedStudy& deleted) {
+    return ToWire(deleted, request.study_id()).SerializeAsString();
+  };
+  return KeptResponse<v1::DeleteStudyResponse>(
+      engine.DeleteStudy(deletion, KeyOf(request, "DeleteStudy"), encode), request);
+}
+
+absl::StatusOr<v1::RetryTrialsResponse> RetryTrials(const v1::RetryTrialsRequest& request,
+                                                    Engine& engine) {
+  ASSIGN_OR_RETURN(const StudyReopening reopening, FromWire(request));
+  const auto encode = [](const ReopenedStudy& reopened) {
+    return ToWire(reopened).SerializeAsString();
+  };
+  return KeptResponse<v1::RetryTrialsResponse>(
+      engine.RetryTrials(reopening, KeyOf(request, "RetryTrials"), encode), request);
 }
 
 absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,

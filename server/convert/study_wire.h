@@ -43,6 +43,13 @@ absl::Status UnknownPlan(const v1::GetStudyResponse& study, int rank);
 // other characters than allowed.
 absl::StatusOr<StudyEdit> FromWire(const v1::UpdateStudyRequest& request);
 
+// Read a deletion, and a request to run trials again. INVALID_ARGUMENT for an etag that no study
+// has, and for trial numbers that are less than 1 or stated twice.
+absl::StatusOr<StudyDeletion> FromWire(const v1::DeleteStudyRequest& request);
+absl::StatusOr<StudyReopening> FromWire(const v1::RetryTrialsRequest& request);
+v1::DeleteStudyResponse ToWire(const DeletedStudy& deleted, const std::string& study_id);
+v1::RetryTrialsResponse ToWire(const ReopenedStudy& reopened);
+
 // These change studies, as Engine's calls of the same names, and UpdateStudy as
 // Recorder::EditStudy. NOT_FOUND names the study as a resource.
 absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
@@ -52,6 +59,10 @@ absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest
 absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& request,
                                                   Engine& engine);
 absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request,
+                                                    Engine& engine);
+absl::StatusOr<v1::DeleteStudyResponse> DeleteStudy(const v1::DeleteStudyRequest& request,
+                                                    Engine& engine);
+absl::StatusOr<v1::RetryTrialsResponse> RetryTrials(const v1::RetryTrialsRequest& request,
                                                     Engine& engine);
 absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,
                                                     const StoreAccess& store);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "search_space/base/clean_text.h"
 
 namespace meshwright {
 
@@ -32,6 +33,18 @@ std::optional<std::int64_t> ParseWireTime(std::string_view text) {
     return std::nullopt;
   }
   return absl::ToUnixMillis(time);
+}
+
+std::optional<std::int64_t> ReadTime(const MessageReader& in, std::string_view field) {
+  const auto text = in.Text(field);
+  if (!text.has_value()) return std::nullopt;
+  const auto time_ms = ParseWireTime(*text);
+  if (!time_ms.has_value()) {
+    in.Add(field,
+           fmt::format("{}; must be a date or a time, such as 2026-01-31 or 2026-01-31T23:59:59Z",
+                       QuotedText(*text)));
+  }
+  return time_ms;
 }
 
 }  // namespace meshwright

@@ -134,6 +134,15 @@ void AnswerMemory::KeepUnrecorded(const std::string& key, std::string answer) {
   Put(key, std::make_shared<const KeptAnswer>(KeptAnswer{.answer = std::move(answer)}));
 }
 
+void AnswerMemory::Forget(std::string_view study_id) {
+  const std::lock_guard lock(mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->kept->study_id == study_id) Drop(entry);
+    entry = next;
+  }
+}
+
 void AnswerMemory::Clear() {
   const std::lock_guard lock(mutex_);
   by_key_.clear();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -63,6 +64,8 @@ class AnswerMemory {
   // Keeps an answer that has no study, unless an equal one is there.
   void KeepUnrecorded(const std::string& key, std::string answer);
 
+  // Forgets the answers that a study has.
+  void Forget(std::string_view study_id);
   // Forgets all answers.
   void Clear();
 

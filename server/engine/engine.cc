@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "recorder/call_records.h"
 #include "recorder/history_records.h"
+#include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
@@ -27,6 +29,13 @@ namespace {
 
 // The number of studies with jobs that run at the same time; others wait.
 constexpr int kJobThreads = 8;
+
+absl::Status CheckLane(Lane lane, const EngineHooks& hooks) {
+  if (lane != Lane::kJobs || hooks.allows_jobs) return absl::OkStatus();
+  return WithReason(absl::PermissionDeniedError("this server runs no jobs: it was started "
+                                                "without --allow-jobs"),
+                    "JOBS_NOT_ALLOWED");
+}
 
 }  // namespace
 
@@ -72,11 +81,7 @@ absl::StatusOr<StudyRecord> Engine::CreateStudy(const ResolvedStudy& study,
       return InvalidFields({*violation});
     }
   }
-  if (LaneOf(request) == Lane::kJobs && !state_->hooks.allows_jobs) {
-    return WithReason(absl::PermissionDeniedError("this server runs no jobs: it was started "
-                                                  "without --allow-jobs"),
-                      "JOBS_NOT_ALLOWED");
-  }
+  RETURN_IF_ERROR(CheckLane(LaneOf(request), state_->hooks));
   const StudyRecord record = NewStudyRecord(study, state_->codec);
   const std::lock_guard lock(state_->mutex);
   ASSIGN_OR_RETURN(InsertedStudy inserted, state_->Insert(record, options));
@@ -147,6 +152,55 @@ absl::StatusOr<StudyRecord> Engine::ResumeStudy(std::string_view id) {
   }
   state_->followers.Publish(std::string(id));
   return study;
+}
+
+absl::StatusOr<std::string> Engine::DeleteStudy(
+    const StudyDeletion& deletion, const CallKey& call,
+    const std::function<std::string(const DeletedStudy&)>& encode) {
+  absl::StatusOr<std::string> answer = absl::UnknownError("");
+  {
+    const std::lock_guard lock(state_->mutex);
+    answer = WriteTo(state_->access, [&](Recorder& recorder) {
+      return recorder.AnswerOnce(call, [&]() -> absl::StatusOr<std::string> {
+        ASSIGN_OR_RETURN(const DeletedStudy deleted, recorder.DeleteStudy(deletion));
+        return encode(deleted);
+      });
+    });
+  }
+  if (!answer.ok()) return answer;
+  state_->answers.Forget(deletion.study_id);
+  state_->followers.Publish(deletion.study_id);
+  return answer;
+}
+
+absl::StatusOr<std::string> Engine::RetryTrials(
+    StudyReopening reopening, const CallKey& call,
+    const std::function<std::string(const ReopenedStudy&)>& encode) {
+  const auto study = state_->queries.GetStudy(reopening.study_id);
+  // A repeated call is answered even if its study has been deleted since.
+  const bool is_there = study.ok();
+  if (!is_there && !(absl::IsNotFound(study.status()) && call.request_id.has_value())) {
+    return study.status();
+  }
+  const Lane lane =
+      is_there ? LaneOf(state_->codec.read_launcher(study->question)) : Lane::kSearches;
+  RETURN_IF_ERROR(CheckLane(lane, state_->hooks));
+  reopening.owner = state_->owner;
+  bool is_new = false;
+  absl::StatusOr<std::string> answer = absl::UnknownError("");
+  {
+    const std::lock_guard lock(state_->mutex);
+    answer = WriteTo(state_->access, [&](Recorder& recorder) {
+      return recorder.AnswerOnce(call, [&]() -> absl::StatusOr<std::string> {
+        ASSIGN_OR_RETURN(const ReopenedStudy reopened, recorder.ReopenStudy(reopening));
+        is_new = true;
+        return encode(reopened);
+      });
+    });
+    if (answer.ok() && is_new) state_->Queue(reopening.study_id, lane);
+  }
+  state_->followers.Publish(reopening.study_id);
+  return answer;
 }
 
 absl::StatusOr<std::int64_t> Engine::Subscribe(std::string_view id, std::int64_t after_revision,

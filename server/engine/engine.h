@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "recorder/call_records.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/store_access.h"
@@ -85,6 +86,18 @@ class Engine {
   absl::StatusOr<StudyRecord> PauseStudy(std::string_view id);
   // Queues a paused study. A study that waits or runs does not change. Same errors.
   absl::StatusOr<StudyRecord> ResumeStudy(std::string_view id);
+
+  // Deletes a study that has ended, as Recorder::DeleteStudy. Returns what `encode` makes of it, or
+  // what it made when the same call came first.
+  absl::StatusOr<std::string> DeleteStudy(
+      const StudyDeletion& deletion, const CallKey& call,
+      const std::function<std::string(const DeletedStudy&)>& encode);
+
+  // Queues a study to run failed trials again, as Recorder::ReopenStudy. Returns as DeleteStudy
+  // does. PERMISSION_DENIED with reason JOBS_NOT_ALLOWED as CreateStudy.
+  absl::StatusOr<std::string> RetryTrials(
+      StudyReopening reopening, const CallKey& call,
+      const std::function<std::string(const ReopenedStudy&)>& encode);
 
   // Replays the journal after `after_revision`, then follows it. There is no gap and no repeat,
   // because both come from the journal. The replay calls `sink` before this returns.

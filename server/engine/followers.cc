@@ -29,6 +29,11 @@ absl::StatusOr<std::int64_t> Followers::Add(std::string_view study_id, std::int6
   replayed.followers.emplace(id,
                              Follower{.last_revision = after_revision, .sink = std::move(sink)});
   if (!CatchUp(study.id, replayed)) return id;
+  // The reader has seen the end, but not the end of a trial that came after it.
+  if (IsTerminal(study.state) && replayed.last_revision >= study.revision) {
+    End(replayed);
+    return id;
+  }
   const auto [followed, is_new] = studies_.try_emplace(study.id);
   if (is_new) followed->second.last_revision = replayed.last_revision;
   followed->second.followers.merge(replayed.followers);
@@ -64,6 +69,8 @@ void Followers::Close() {
 }
 
 bool Followers::CatchUp(const std::string& study_id, FollowedStudy& study) {
+  // A study whose trials run again has events after its former end.
+  bool has_ended = false;
   for (;;) {
     auto events = ReadFrom(store_, [&](const Recorder& recorder) {
       return recorder.ListEvents(study_id, study.last_revision, kMaxPageSize);
@@ -81,11 +88,11 @@ bool Followers::CatchUp(const std::string& study_id, FollowedStudy& study) {
         follower.sink(event);
         follower.last_revision = event->revision;
       }
-      if (!EndsStudy(*event)) continue;
-      End(study);
-      return false;
+      if (event->kind == kStateEventKind) has_ended = EndsStudy(*event);
     }
-    if (is_last_page) return true;
+    if (!is_last_page) continue;
+    if (has_ended) End(study);
+    return !has_ended;
   }
 }
 

@@ -86,6 +86,13 @@ absl::StatusOr<CalibrationPage> HistoryQueries::ListCalibrations(
   });
 }
 
+absl::StatusOr<AuditPage> HistoryQueries::ListAuditEvents(const AuditFilter& filter, int page_size,
+                                                          std::string_view page_token) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListAuditEvents(filter, page_size, page_token);
+  });
+}
+
 absl::Status HistoryQueries::Export(const MeasurementFilter& filter, const LineSink& sink) const {
   return store_.read([&](const Recorder& recorder) { return recorder.Export(filter, sink); });
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "recorder/call_records.h"
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
@@ -62,6 +63,9 @@ class HistoryQueries {
   [[nodiscard]] absl::StatusOr<CalibrationPage> ListCalibrations(
       const std::optional<std::string>& chip, int page_size, std::string_view page_token) const;
   [[nodiscard]] absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
+
+  [[nodiscard]] absl::StatusOr<AuditPage> ListAuditEvents(const AuditFilter& filter, int page_size,
+                                                          std::string_view page_token) const;
 
   // Lists, newest first, the measurements that came as job reports and pass the filter. The sources
   // that the filter states are ignored. `knowledge` and `codec` tell which runs count as drift.

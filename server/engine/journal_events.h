@@ -13,7 +13,8 @@ inline constexpr char kProgressEventKind[] = "progress";
 inline constexpr char kShutdownEventKind[] = "shutdown";
 inline constexpr char kTrialEventKind[] = "trial";  // a trial has ended; the payload is its number
 
-// Returns true if no event can come after this one.
+// Returns true if the event is the end of its study. Others come after it only if trials that have
+// failed run again, or if a trial ended later than its study.
 bool EndsStudy(const EventRecord& event);
 
 // Called with each new event of a study, and once with nullopt when no more will come. The call

@@ -105,24 +105,48 @@ absl::Status StoredTrials::Load(const Recorder& recorder) {
         journal_.ended.push_back(std::move(tried));
         continue;
       }
-      RETURN_IF_ERROR(LoadOpen(recorder, trial));
+      OpenTrial open = {.number = trial.number};
+      ASSIGN_OR_RETURN(open.plan, PlanOf(trial));
+      ASSIGN_OR_RETURN(open.attempts, recorder.ListAttempts(trial.study_id, trial.number));
+      waiting_.push_back(std::move(open));
     }
     page_token = page.next_page_token;
   } while (!page_token.empty());
+  if (waiting_.empty()) return absl::OkStatus();
+  // A job that may still run goes first.
+  const auto first = std::ranges::find_if(
+      waiting_, [this](const OpenTrial& trial) { return HasAttemptLeft(trial); });
+  TakeUp(first == waiting_.end() ? waiting_.begin() : first);
+  for (const OpenTrial& trial : waiting_) journal_.again.push_back(trial.plan);
   return absl::OkStatus();
 }
 
-absl::Status StoredTrials::LoadOpen(const Recorder& recorder, const TrialRecord& trial) {
-  ASSIGN_OR_RETURN(journal_.open, PlanOf(trial));
-  open_number_ = trial.number;
-  ASSIGN_OR_RETURN(earlier_attempts_, recorder.ListAttempts(trial.study_id, trial.number));
-  // A table that stands in for a cluster runs nothing that could have gone on.
-  if (!RunsJobs(options_.launcher)) return absl::OkStatus();
-  if (earlier_attempts_.back().state == AttemptState::kEnded) return absl::OkStatus();
+// A table that stands in for a cluster runs nothing that could have gone on.
+bool StoredTrials::HasAttemptLeft(const OpenTrial& trial) const {
+  return RunsJobs(options_.launcher) && trial.attempts.back().state != AttemptState::kEnded;
+}
+
+// Keeps the open trial for later, because another one begins.
+void StoredTrials::SetAside() {
+  if (!open_number_.has_value()) return;
+  if (is_adopted_) earlier_attempts_.push_back(std::move(attempt_));
+  waiting_.push_back({.number = *open_number_,
+                      .plan = *journal_.open,
+                      .attempts = std::exchange(earlier_attempts_, {})});
+  open_number_.reset();
+}
+
+void StoredTrials::TakeUp(std::vector<OpenTrial>::iterator trial) {
+  OpenTrial taken = std::move(*trial);
+  waiting_.erase(trial);
+  SetAside();
+  journal_.open = std::move(taken.plan);
+  open_number_ = taken.number;
+  is_adopted_ = HasAttemptLeft(taken);
+  earlier_attempts_ = std::move(taken.attempts);
+  if (!is_adopted_) return;
   attempt_ = std::move(earlier_attempts_.back());
   earlier_attempts_.pop_back();
-  is_adopted_ = true;
-  return absl::OkStatus();
 }
 
 absl::Status StoredTrials::Learnt(const std::optional<CalibrationReport>& report) {
@@ -136,6 +160,9 @@ absl::Status StoredTrials::Learnt(const std::optional<CalibrationReport>& report
 absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
   expected_ = expected;
   report_.reset();
+  const bool is_other = !open_number_.has_value() || journal_.open != expected.plan;
+  const auto waiting = std::ranges::find(waiting_, expected.plan, &OpenTrial::plan);
+  if (is_other && waiting != waiting_.end()) TakeUp(waiting);
   const bool is_open = open_number_.has_value() && journal_.open == expected.plan;
   if (is_open && is_adopted_) return absl::OkStatus();
   if (is_open) {
@@ -161,6 +188,7 @@ absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
   ASSIGN_OR_RETURN(BegunTrial begun, WriteTo(options_.store, [&](Recorder& recorder) {
                      return recorder.BeginTrial(intent);
                    }));
+  SetAside();
   attempt_ = std::move(begun.attempt);
   is_adopted_ = false;  // the open trial is not adopted either if its plan is no longer a candidate
   earlier_attempts_.clear();
@@ -305,40 +333,59 @@ TrialEnding StoredTrials::EndingOf(const AttemptEnding& attempt, int number,
 }
 
 bool HasJobLeft(const Recorder& recorder, const std::string& study_id) {
-  const auto open = recorder.ListTrials({.study_id = study_id, .state = TrialState::kOpen},
-                                        TrialOrder::kNumber, 1, "");
-  if (!open.ok() || open->trials.empty()) return false;
-  const auto attempts = recorder.ListAttempts(study_id, open->trials.front().number);
-  return attempts.ok() && attempts->back().state != AttemptState::kEnded &&
-         RunsJobs(attempts->back().launcher);
+  std::string page_token;
+  do {
+    const auto open = recorder.ListTrials({.study_id = study_id, .state = TrialState::kOpen},
+                                          TrialOrder::kNumber, kMaxPageSize, page_token);
+    if (!open.ok()) return false;
+    for (const TrialRecord& trial : open->trials) {
+      const auto attempts = recorder.ListAttempts(study_id, trial.number);
+      const bool has_left = attempts.ok() && attempts->back().state != AttemptState::kEnded &&
+                            RunsJobs(attempts->back().launcher);
+      if (has_left) return true;
+    }
+    page_token = open->next_page_token;
+  } while (!page_token.empty());
+  return false;
 }
 
+namespace {
+
+// Ends an open trial as its last attempt has ended; without one, as cancelled.
+absl::Status CancelTrial(Recorder& recorder, const TrialRecord& trial, std::int64_t time_ms) {
+  ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                   recorder.ListAttempts(trial.study_id, trial.number));
+  const AttemptRecord& last = attempts.back();
+  const TrialEnding ending = {.study_id = trial.study_id,
+                              .trial_number = trial.number,
+                              .attempt = {.attempt_id = last.id,
+                                          .fencing_token = last.fencing_token,
+                                          .outcome = last.outcome.value_or(Outcome::kCancelled),
+                                          .failure_class = last.failure_class,
+                                          .message = last.message,
+                                          .device_time = last.device_time,
+                                          .log_head = last.log_head,
+                                          .log_tail = last.log_tail,
+                                          .nodes = last.nodes,
+                                          .quality = last.quality,
+                                          .time_ms = last.end_time_ms.value_or(time_ms)},
+                              .events = {TrialEvent(trial.study_id, trial.number, time_ms)}};
+  return recorder.FinishTrial(ending).status();
+}
+
+}  // namespace
+
 absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms) {
-  const std::string id(study_id);
-  ASSIGN_OR_RETURN(const TrialPage open,
-                   recorder.ListTrials({.study_id = id, .state = TrialState::kOpen},
-                                       TrialOrder::kNumber, kMaxPageSize, ""));
-  for (const TrialRecord& trial : open.trials) {
-    ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
-                     recorder.ListAttempts(id, trial.number));
-    const AttemptRecord& last = attempts.back();
-    TrialEnding ending = {.study_id = id,
-                          .trial_number = trial.number,
-                          .attempt = {.attempt_id = last.id,
-                                      .fencing_token = last.fencing_token,
-                                      .outcome = last.outcome.value_or(Outcome::kCancelled),
-                                      .failure_class = last.failure_class,
-                                      .message = last.message,
-                                      .device_time = last.device_time,
-                                      .log_head = last.log_head,
-                                      .log_tail = last.log_tail,
-                                      .nodes = last.nodes,
-                                      .quality = last.quality,
-                                      .time_ms = last.end_time_ms.value_or(time_ms)},
-                          .events = {TrialEvent(id, trial.number, time_ms)}};
-    RETURN_IF_ERROR(recorder.FinishTrial(ending).status());
+  while (true) {
+    ASSIGN_OR_RETURN(
+        const TrialPage open,
+        recorder.ListTrials({.study_id = std::string(study_id), .state = TrialState::kOpen},
+                            TrialOrder::kNumber, kMaxPageSize, ""));
+    if (open.trials.empty()) return absl::OkStatus();
+    for (const TrialRecord& trial : open.trials) {
+      RETURN_IF_ERROR(CancelTrial(recorder, trial, time_ms));
+    }
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<StudyRecord> EndStudy(Recorder& recorder, const StudyEnding& ending) {

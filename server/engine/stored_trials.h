@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
@@ -15,6 +16,7 @@
 #include "recorder/trial_records.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
 #include "server/engine/engine_options.h"
 #include "server/tuner/question/attempt_journal.h"
 #include "server/tuner/question/study_answer.h"
@@ -52,9 +54,18 @@ class StoredTrials {
   [[nodiscard]] const TrialJournal& journal() const { return journal_; }
 
  private:
+  // A trial that has begun and not ended, with its attempts.
+  struct OpenTrial {
+    int number = 0;
+    ParallelPlan plan = {};
+    std::vector<AttemptRecord> attempts = {};
+  };
+
   explicit StoredTrials(StoredTrialsOptions options);
   absl::Status Load(const Recorder& recorder);
-  absl::Status LoadOpen(const Recorder& recorder, const TrialRecord& trial);
+  [[nodiscard]] bool HasAttemptLeft(const OpenTrial& trial) const;
+  void TakeUp(std::vector<OpenTrial>::iterator trial);
+  void SetAside();
   AttemptJournal Attempts();
   absl::Status Learnt(const std::optional<CalibrationReport>& report);
   absl::Status Begin(const ExpectedTrial& expected);
@@ -78,6 +89,7 @@ class StoredTrials {
   bool is_adopted_ = false;                      // refers to the newest attempt
   std::optional<AttemptReport> report_;          // the launcher's, on the newest attempt
   std::optional<int> open_number_;               // the trial that has begun and not ended
+  std::vector<OpenTrial> waiting_;               // other such trials, which begin again later
 };
 
 // Returns true if an earlier process may have left a job of the study running.

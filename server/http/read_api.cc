@@ -26,9 +26,11 @@
 #include "server/http/http_status.h"
 #include "server/http/openapi_files.h"
 #include "server/http/query_fields.h"
+#include "server/http/request_checks.h"
 #include "server/http/url.h"
 #include "server/http/watch_events.h"
 #include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/call_end.h"
 
 namespace meshwright {
 namespace {
@@ -44,11 +46,17 @@ absl::StatusOr<std::string> Read(const ReadFace& face, const HttpRequest& http,
   const std::vector<FieldViolation> violations = FillFromQuery(fields, request);
   if (!violations.empty()) return InvalidFields(violations);
   typename decltype(answer(face, request))::value_type response;
-  RETURN_IF_ERROR(RunCall(face.reception, Arrive(face.reception, http, request, &response),
-                          [&]() -> absl::Status {
-                            ASSIGN_OR_RETURN(response, answer(face, request));
-                            return absl::OkStatus();
-                          }));
+  const ArrivedCall arrived = Arrive(face.reception, http, request, &response);
+  // Some reads need more than a reader's role.
+  const absl::Status admitted = AdmitChange(face.reception.callers, http, arrived.method, request);
+  if (!admitted.ok()) {
+    EndCall(face.reception, arrived, admitted);
+    return admitted;
+  }
+  RETURN_IF_ERROR(RunCall(face.reception, arrived, [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(response, answer(face, request));
+    return absl::OkStatus();
+  }));
   return PrintJson(response, {}) + "\n";
 }
 
@@ -124,6 +132,11 @@ absl::StatusOr<v1::GetCalibrationResponse> CalibrationOf(const ReadFace& face,
   return GetCalibration(face.history, request.calibration_id());
 }
 
+absl::StatusOr<v1::ListAuditEventsResponse> AuditEvents(const ReadFace& face,
+                                                        const v1::ListAuditEventsRequest& request) {
+  return ListAuditEvents(face.history, request);
+}
+
 struct Route {
   std::string_view address;  // parts in braces are fields of the request
   Answerer answer;
@@ -143,6 +156,7 @@ constexpr Route kRoutes[] = {
     {"/v1/studies/{study_id}/trials/{trial_number}/logs", Read<v1::GetTrialLogsRequest, TrialLogs>},
     {"/v1/studies/{study_id}/paretoTrials", Read<v1::ListParetoTrialsRequest, ParetoTrials>},
     {"/v1/studies/{study_id}/attempts", Read<v1::ListAttemptsRequest, Attempts>},
+    {"/v1/auditEvents", Read<v1::ListAuditEventsRequest, AuditEvents>},
     {"/v1/jobReports", Read<v1::ListJobReportsRequest, JobReports>},
     {"/v1/measurements", Read<v1::ListMeasurementsRequest, Measurements>},
     {"/v1/measurements/{measurement_id}", Read<v1::GetMeasurementRequest, Measurement>},

@@ -43,6 +43,10 @@ struct WriteFace {
       {};
   std::function<absl::StatusOr<v1::ResumeStudyResponse>(const v1::ResumeStudyRequest&)>
       resume_study = {};
+  std::function<absl::StatusOr<v1::DeleteStudyResponse>(const v1::DeleteStudyRequest&)>
+      delete_study = {};
+  std::function<absl::StatusOr<v1::RetryTrialsResponse>(const v1::RetryTrialsRequest&)>
+      retry_trials = {};
   std::function<absl::StatusOr<v1::UpdateStudyResponse>(const v1::UpdateStudyRequest&)>
       update_study = {};
 };

@@ -35,7 +35,7 @@ absl::StatusOr<OpenEvents> WatchEvents(const ReadFace& face, const v1::WatchStud
         face.feed.subscribe(asked.study_id(), asked.after_revision(),
                             [writer, has_ended](const std::optional<EventRecord>& event) {
                               if (event.has_value()) {
-                                if (EndsStudy(*event)) *has_ended = true;
+                                if (event->kind == kStateEventKind) *has_ended = EndsStudy(*event);
                                 writer->Write(TextOf(*event));
                                 return;
                               }

@@ -1,9 +1,11 @@
 #include "server/http/write_api.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/message.h>
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
@@ -12,6 +14,7 @@
 #include "server/http/http_call.h"
 #include "server/http/http_status.h"
 #include "server/http/json_body.h"
+#include "server/http/query_fields.h"
 #include "server/http/request_checks.h"
 #include "server/http/url.h"
 #include "server/rpc/calls/answer.h"
@@ -21,12 +24,19 @@ namespace meshwright {
 namespace {
 
 constexpr int kPreconditionFailed = 412;
+constexpr std::string_view kDelete = "DELETE";
 
 using Change = absl::StatusOr<std::string> (*)(const ReadFace&, const HttpRequest&,
                                                const NamedValues&);
 
+template <typename Request>
+concept HasEtag = requires(Request request) {
+  request.set_etag("");
+};
+
 // Takes the etag from If-Match, which is a text in quotes; * is any etag.
-absl::Status TakeIfMatch(const HttpRequest& http, v1::UpdateStudyRequest& request) {
+template <HasEtag Request>
+absl::Status TakeIfMatch(const HttpRequest& http, Request& request) {
   std::string_view tag = http.if_match;
   if (tag.empty() || tag == "*") return absl::OkStatus();
   if (tag.size() >= 2 && tag.starts_with('"') && tag.ends_with('"')) {
@@ -48,11 +58,22 @@ absl::Status TakeIfMatch(const HttpRequest& /*http*/, Request& /*request*/) {
   return absl::OkStatus();
 }
 
+// Reads a request from its body. One to delete has none: its fields stand in the query.
+absl::Status ReadRequest(const HttpRequest& http, NamedValues fields,
+                         google::protobuf::Message& request) {
+  if (http.method != kDelete) return ReadJsonBody(http, fields, request);
+  const auto query = DecodeQuery(http.query);
+  if (!query.has_value()) return BadEncoding();
+  fields.insert(fields.end(), query->begin(), query->end());
+  const std::vector<FieldViolation> violations = FillFromQuery(fields, request);
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
+
 template <typename Request, auto change>
 absl::StatusOr<std::string> Call(const ReadFace& face, const HttpRequest& http,
                                  const NamedValues& fields) {
   Request request;
-  RETURN_IF_ERROR(ReadJsonBody(http, fields, request));
+  RETURN_IF_ERROR(ReadRequest(http, fields, request));
   RETURN_IF_ERROR(TakeIfMatch(http, request));
   typename decltype(((*face.writes).*change)(request))::value_type response;
   const ArrivedCall arrived = Arrive(face.reception, http, request, &response);
@@ -82,6 +103,9 @@ constexpr WriteRoute kWriteRoutes[] = {
     {"POST", "/v1/studies/{study_id}:pause", Call<v1::PauseStudyRequest, &WriteFace::pause_study>},
     {"POST", "/v1/studies/{study_id}:resume",
      Call<v1::ResumeStudyRequest, &WriteFace::resume_study>},
+    {"DELETE", "/v1/studies/{study_id}", Call<v1::DeleteStudyRequest, &WriteFace::delete_study>},
+    {"POST", "/v1/studies/{study_id}:retryTrials",
+     Call<v1::RetryTrialsRequest, &WriteFace::retry_trials>},
 };
 
 HttpResponse WriteResponse(const absl::StatusOr<std::string>& body, const HttpRequest& request) {

@@ -21,8 +21,6 @@ constexpr std::chrono::milliseconds kIdle = std::chrono::minutes(10);
 constexpr std::chrono::milliseconds kHandshake = std::chrono::seconds(10);
 // A connection that has been silent for so long is asked whether its client is still there.
 constexpr std::chrono::milliseconds kSilence = std::chrono::minutes(2);
-// The open calls of one connection; clients keep further ones to themselves.
-constexpr int kCallsOfConnection = 128;
 
 constexpr const char* kServiceNames[] = {
     v1::RecommendationService::service_full_name(), v1::TuningService::service_full_name(),

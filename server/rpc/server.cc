@@ -9,22 +9,33 @@
 #include <utility>
 
 #include "search_space/base/status.h"
+#include "server/rpc/calls/limits.h"
 #include "server/rpc/calls/work_pool.h"
 #include "server/rpc/connection_settings.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/open_connections.h"
+#include "server/rpc/services/audit.h"
+#include "server/rpc/services/server_info.h"
 #include "server/rpc/services/services.h"
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
-namespace {
+v1::GetServerInfoResponse InfoOf(const ServerOptions& options, const Knowledge& knowledge,
+                                 int store_schema_version) {
+  return DescribeServer(knowledge, store_schema_version,
+                        {.cost_models = options.cost_models,
+                         .job_templates = options.jobs.templates.names(),
+                         .connection_limit = options.connection_limit,
+                         .host_connection_limit = options.host_connection_limit,
+                         .watch_limit = options.watch_limit,
+                         .host_watch_limit = options.host_watch_limit});
+}
 
-// The number of calls that may wait for a worker; further calls are refused at once.
-constexpr std::size_t kWaitingCalls = 256;
-constexpr std::size_t kWaitingHeavyCalls = 32;
-
-}  // namespace
+Reception ReceptionOf(const ServerOptions& options, const Engine& engine) {
+  return {
+      .callers = options.callers.get(), .on_end = options.on_call_end, .audit = AuditTo(engine)};
+}
 
 struct Server::State {
   State(const ServerOptions& options_in, const Knowledge& knowledge, Engine& engine)
@@ -32,16 +43,20 @@ struct Server::State {
         pool({.threads = options_in.worker_count + 1,
               .waiting = kWaitingCalls,
               .caller_threads = options_in.worker_count,
-              .caller_waiting = kWaitingCalls / 4}),
-        heavy_pool({.waiting = kWaitingHeavyCalls, .caller_waiting = kWaitingHeavyCalls / 4}),
+              .caller_waiting = kWaitingCallsOfConnection}),
+        heavy_pool(
+            {.waiting = kWaitingHeavyCalls, .caller_waiting = kWaitingHeavyCallsOfConnection}),
         context{knowledge,
                 engine,
                 pool,
                 heavy_pool,
                 options_in.open_model,
-                options_in.cost_models,
+                options.jobs,
+                [this, &knowledge, &engine] {
+                  return InfoOf(options, knowledge, engine.schema_version());
+                },
                 options_in.list_cost_models,
-                {.callers = options_in.callers.get(), .on_end = options_in.on_call_end}},
+                ReceptionOf(options, engine)},
         recommendation(MakeRecommendationService(context)),
         tuning(MakeTuningService(context, {.heartbeat = options_in.heartbeat,
                                            .limit = options_in.watch_limit,

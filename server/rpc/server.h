@@ -13,6 +13,7 @@
 #include "server/engine/engine.h"
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
+#include "server/rpc/services/job_templates.h"
 #include "server/rpc/tls.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
@@ -35,6 +36,7 @@ struct ServerOptions {
   OpenPlanModel open_model = {};  // opens vendors' models, which outlive the server; null: none
   std::vector<std::string> cost_models = {};                          // their names
   std::function<v1::ListCostModelsResponse()> list_cost_models = {};  // reads their files anew
+  JobRules jobs = {};  // the jobs that studies may run
   // The limits of what all callers together, and those on one machine, may have open.
   int connection_limit = 4096;
   int host_connection_limit = 2048;
@@ -50,6 +52,14 @@ struct ServerLoad {
   int running_heavy_calls = 0;
   int open_watches = 0;
 };
+
+// Returns how a server with these options describes itself.
+v1::GetServerInfoResponse InfoOf(const ServerOptions& options, const Knowledge& knowledge,
+                                 int store_schema_version);
+
+// Returns how calls to a server with these options are received, over gRPC and over HTTP. `options`
+// and `engine` must outlive it.
+Reception ReceptionOf(const ServerOptions& options, const Engine& engine);
 
 // Opens the entrance of a server, which listens before there is an engine.
 absl::StatusOr<std::unique_ptr<Entrance>> OpenEntrance(const ServerOptions& options);

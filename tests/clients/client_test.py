@@ -59,6 +59,18 @@ class CallsTest(servers.Servers):
         with self.assertRaises(meshwright.NotFound):
             list(self.client.watch_study("absent"))
 
+    def test_a_study_is_deleted_once(self):
+        self.client.create_study(QUESTION, study_id="short")
+        with self.assertRaises(meshwright.MeshwrightError) as caught:
+            list(self.client.watch_study("short"))
+            self.client.retry_trials("short", [1])
+        self.assertEqual(caught.exception.reason, "UNKNOWN_TRIAL")
+        deleted = self.client.delete_study("short", request_id="gone")
+        self.assertEqual((deleted.study_id, deleted.trial_count), ("short", 0))
+        self.assertEqual(self.client.delete_study("short", request_id="gone"), deleted)
+        with self.assertRaises(meshwright.NotFound):
+            self.client.delete_study("short")
+
     def test_lists_have_all_pages(self):
         ids = [self.client.create_study({**QUESTION, "plan_count": count}).id for count in range(1, 6)]
         listed = [study.id for study in self.client.list_studies(page_size=2)]

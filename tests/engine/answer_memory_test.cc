@@ -109,5 +109,13 @@ TEST_F(AnswerMemoryTest, AFailureToRecordIsTriedAgain) {
   EXPECT_EQ(memory_.KeepRecorded("other", "answer", [] { return "study-3"; })->study_id, "study-3");
 }
 
+TEST_F(AnswerMemoryTest, ForgetsTheAnswersOfAStudy) {
+  memory_.KeepRecorded("a", "1", [] { return std::string("study-1"); });
+  memory_.KeepRecorded("b", "2", [] { return std::string("study-2"); });
+  memory_.Forget("study-1");
+  EXPECT_EQ(memory_.Find("a", false), nullptr);
+  EXPECT_NE(memory_.Find("b", false), nullptr);
+}
+
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -163,6 +163,27 @@ TEST_F(EngineTest, PausesAndResumesARunningStudy) {
   EXPECT_TRUE(absl::IsNotFound(engine.ResumeStudy("study-none").status()));
 }
 
+TEST_F(EngineTest, DeletesOnlyAStudyThatHasEnded) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(EndlessStudy());
+  EventLog log;
+  ASSERT_TRUE(engine.Subscribe(id, 0, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForState("running"));
+  const auto count = [](const DeletedStudy& deleted) {
+    return std::to_string(deleted.trial_count);
+  };
+  EXPECT_EQ(Reason(engine.DeleteStudy({.study_id = id}, {}, count).status()), "STUDY_NOT_ENDED");
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  ASSERT_TRUE(log.WaitForEnd());
+  const CallKey call = {.request_id = "gone", .method = "DeleteStudy"};
+  EXPECT_EQ(engine.DeleteStudy({.study_id = id}, call, count).value(), "0");
+  EXPECT_EQ(engine.DeleteStudy({.study_id = id}, call, count).value(), "0");
+  EXPECT_TRUE(absl::IsNotFound(engine.DeleteStudy({.study_id = id}, {}, count).status()));
+  EXPECT_TRUE(absl::IsNotFound(engine.queries().GetStudy(id).status()));
+  EXPECT_EQ(Reason(engine.CreateStudy(ResolvedBy(SmallStudy()), {.study_id = id}).status()),
+            "STUDY_DELETED");
+}
+
 // A pause that is taken back at once leaves the study in the queue, whether it had stopped or not.
 TEST_F(EngineTest, APauseThatIsTakenBackAtOnceLosesNothing) {
   Engine& engine = StartEngine();

@@ -1,10 +1,14 @@
 #include "server/engine/stored_trials.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 #include <utility>
 
+#include "recorder/call_records.h"
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
@@ -64,10 +68,20 @@ StudyCodec TrialCodec() {
   return codec;
 }
 
-TrialOutcome OutcomeOn(const ParallelPlan& plan) {
-  if (plan.tensor_parallel == 8) return OutOfMemory();
+TrialOutcome OutcomeOn(const ParallelPlan& plan, bool has_memory) {
+  if (plan.tensor_parallel == 8 && !has_memory) return OutOfMemory();
   return Ran{.step_time = Seconds(plan.tensor_parallel + 0.1 * plan.micro_batch_size),
              .peak_memory = GiB(60)};
+}
+
+// Returns the numbers of the trials that have two attempts.
+std::vector<int> NumbersOfTwoAttempts(const Recorder& store, const std::string& id) {
+  std::vector<int> numbers;
+  for (const TrialRecord& trial :
+       store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "")->trials) {
+    if (store.ListAttempts(id, trial.number)->size() == 2) numbers.push_back(trial.number);
+  }
+  return numbers;
 }
 
 class StoredTrialsTest : public EngineTest {
@@ -95,7 +109,7 @@ class StoredTrialsTest : public EngineTest {
         own->hangs_until_cancelled = true;
         begun_.set_value();
       }
-      return is_varying ? After(plan.tensor_parallel) : OutcomeOn(plan);
+      return is_varying ? After(plan.tensor_parallel) : OutcomeOn(plan, has_memory_);
     });
     own = &launcher;
     seen_.push_back({.history = control.history.read(study.problem).value().rows,
@@ -126,6 +140,7 @@ class StoredTrialsTest : public EngineTest {
   }
 
   std::vector<Seen> seen_;
+  bool has_memory_ = false;  // also for the plans that fail without it
   bool hangs_ = false;
   int hangs_at_ = 1;
   int run_count_ = 0;
@@ -267,6 +282,99 @@ TEST_F(StoredTrialsTest, ACancelledStudyKeepsItsTrialsAndLeavesNoneOpen) {
   EXPECT_EQ(trials->trials[0].state, TrialState::kEnded);
   EXPECT_EQ(trials->trials[0].outcome, Outcome::kCancelled);
   EXPECT_EQ(trials->trials[0].device_time, Seconds(800));  // 100 s on 8 devices
+}
+
+std::string Numbers(const ReopenedStudy& reopened) {
+  return fmt::format("{} {}", reopened.study.id, fmt::join(reopened.trial_numbers, " "));
+}
+
+TEST_F(StoredTrialsTest, FailedTrialsRunAgainAndTheOthersStay) {
+  Engine& engine = StartMeasuring();
+  const std::string id = Ended(Create(Measured("cluster"))).id;
+  has_memory_ = true;
+  EventLog log;
+  const std::int64_t end = engine.queries().GetStudy(id)->revision;
+  const CallKey call = {.request_id = "again", .method = "RetryTrials"};
+  const auto retried = engine.RetryTrials({.study_id = id}, call, Numbers);
+  ASSERT_TRUE(retried.ok()) << retried.status();
+  ASSERT_TRUE(engine.Subscribe(id, end, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForEnd());
+  EXPECT_THAT(log.States(), testing::ElementsAre("queued", "running", "succeeded"));
+  // A reader of the whole journal is not stopped by the former end.
+  EventLog whole;
+  ASSERT_TRUE(engine.Subscribe(id, 0, whole.Sink()).ok());
+  ASSERT_TRUE(whole.WaitForEnd());
+  EXPECT_THAT(whole.States(), testing::ElementsAre("queued", "running", "succeeded", "queued",
+                                                   "running", "succeeded"));
+  // The repeated call changes nothing, although nothing has failed any more.
+  EXPECT_EQ(engine.RetryTrials({.study_id = id}, call, Numbers).value(), *retried);
+  EXPECT_EQ(Reason(engine.RetryTrials({.study_id = id}, {}, Numbers).status()), "NO_FAILED_TRIALS");
+  StopEngine();
+
+  ASSERT_EQ(seen_.size(), 2u);
+  ASSERT_EQ(seen_[1].submitted.size(), 2u);
+  for (const ParallelPlan& plan : seen_[1].submitted) EXPECT_EQ(plan.tensor_parallel, 8);
+  const Recorder store = OpenStore();
+  const auto trials = store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "")->trials;
+  ASSERT_EQ(trials.size(), 6u);
+  int again = 0;
+  for (const TrialRecord& trial : trials) {
+    EXPECT_EQ(trial.outcome, Outcome::kOk);
+    const std::size_t attempts = store.ListAttempts(id, trial.number)->size();
+    again += attempts == 2;
+    EXPECT_EQ(trial.device_time, Seconds(800.0 * static_cast<double>(attempts)));
+  }
+  EXPECT_EQ(again, 2);
+  EXPECT_EQ(*retried, fmt::format("{} {}", id, fmt::join(NumbersOfTwoAttempts(store, id), " ")));
+  const auto counting =
+      store.ListMeasurements({.is_retracted = false}, MeasurementOrder::kNewest, 0, "");
+  EXPECT_EQ(counting->measurements.size(), 6u);
+  EXPECT_EQ(store.ListMeasurements({}, MeasurementOrder::kNewest, 0, "")->measurements.size(), 8u);
+}
+
+TEST_F(StoredTrialsTest, ALostProcessDoublesNoRetry) {
+  Engine& engine = StartMeasuring();
+  const std::string id = Ended(Create(Measured("cluster"))).id;
+  has_memory_ = true;
+  hangs_ = true;
+  hangs_at_ = run_count_ + 2;  // the second of the two trials that run again
+  ASSERT_TRUE(engine.RetryTrials({.study_id = id}, {}, Numbers).ok());
+  begun_.get_future().wait();
+  StopEngine();
+  hangs_ = false;
+  StartMeasuring();
+  EXPECT_EQ(Ended(id).state, StudyState::kSucceeded);
+  StopEngine();
+  ASSERT_EQ(seen_.size(), 3u);
+  EXPECT_EQ(seen_[1].submitted.size(), 2u);
+  EXPECT_EQ(seen_[2].submitted.size(), 1u);
+  const Recorder store = OpenStore();
+  EXPECT_EQ(store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "")->trials.size(), 6u);
+  const auto counting =
+      store.ListMeasurements({.is_retracted = false}, MeasurementOrder::kNewest, 0, "");
+  EXPECT_EQ(counting->measurements.size(), 6u);
+}
+
+// It had a result before, and has it still.
+TEST_F(StoredTrialsTest, ACancelledRetryLeavesTheFormerResult) {
+  Engine& engine = StartMeasuring();
+  const std::string id = Ended(Create(Measured("cluster"))).id;
+  hangs_ = true;
+  hangs_at_ = run_count_ + 1;
+  ASSERT_TRUE(engine.RetryTrials({.study_id = id}, {}, Numbers).ok());
+  begun_.get_future().wait();
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  EXPECT_EQ(Ended(id).state, StudyState::kCancelled);
+  StopEngine();
+  const Recorder store = OpenStore();
+  int failed = 0;
+  for (const TrialRecord& trial :
+       store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "")->trials) {
+    EXPECT_EQ(trial.state, TrialState::kEnded);
+    EXPECT_TRUE(trial.measurement_sequence.has_value());
+    failed += trial.outcome != Outcome::kOk;
+  }
+  EXPECT_EQ(failed, 2);
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

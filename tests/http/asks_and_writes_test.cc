@@ -93,6 +93,14 @@ class HttpFace {
                              [this](const v1::ResumeStudyRequest& request) {
                                return ResumeStudy(request, *engine_);
                              },
+                         .delete_study =
+                             [this](const v1::DeleteStudyRequest& request) {
+                               return DeleteStudy(request, *engine_);
+                             },
+                         .retry_trials =
+                             [this](const v1::RetryTrialsRequest& request) {
+                               return RetryTrials(request, *engine_);
+                             },
                          .update_study =
                              [this](const v1::UpdateStudyRequest& request) {
                                return UpdateStudy(request, engine_->store());
@@ -415,6 +423,31 @@ TEST(HttpWritesTest, StudiesAreCreatedEditedAndCancelled) {
   EXPECT_EQ(http.Ask("POST", "/v1/studies/none:cancel", "{}").status, 404);
 }
 
+TEST(HttpWritesTest, AStudyIsDeletedByItsAddress) {
+  HttpFace http(true);
+  Parsed<v1::CreateStudyResponse>(http.Ask("POST", "/v1/studies", CreateBody("mine")));
+  const Answer early = http.Ask("DELETE", "/v1/studies/mine", "", "");
+  EXPECT_EQ(early.status, 400);
+  EXPECT_THAT(early.body, HasSubstr("STUDY_NOT_ENDED"));
+  const Answer retry = http.Ask("POST", "/v1/studies/mine:retryTrials", "{}");
+  EXPECT_THAT(retry.body, HasSubstr("STUDY_NOT_ENDED"));
+  // It waits in the queue or has just begun; both end at once.
+  Parsed<v1::CancelStudyResponse>(http.Ask("POST", "/v1/studies/mine:cancel", "{}"));
+  EXPECT_TRUE(WaitFor([&] {
+    return http.Get("/v1/studies/mine").body.find(R"("state": "cancelled")") != std::string::npos;
+  }));
+  EXPECT_EQ(http.Ask("DELETE", "/v1/studies/mine?colour=red", "", "").status, 400);
+  EXPECT_EQ(http.Ask("DELETE", "/v1/studies/mine", "", "If-Match: \"7\"\r\n").status, 412);
+  const auto deleted = Parsed<v1::DeleteStudyResponse>(
+      http.Ask("DELETE", "/v1/studies/mine?request_id=r1&retract_measurements=true", "", ""));
+  EXPECT_EQ(deleted.study_id(), "mine");
+  EXPECT_EQ(http.Ask("DELETE", "/v1/studies/mine", "", "").status, 404);
+  EXPECT_EQ(
+      http.Ask("DELETE", "/v1/studies/mine?request_id=r1&retract_measurements=true", "", "").status,
+      200);
+  EXPECT_EQ(http.Ask("POST", "/v1/studies/mine:retryTrials", "{}").status, 404);
+}
+
 TEST(HttpWritesTest, AStaleEtagChangesNothing) {
   HttpFace http(true);
   const auto created =
@@ -447,9 +480,15 @@ TEST(HttpWritesTest, TheAddressSaysWhichStudy) {
 TEST(HttpWritesTest, AReadOnlyServerRefusesEveryChange) {
   HttpFace http(false);
   const std::vector<std::pair<std::string, std::string>> changes = {
-      {"POST", "/v1/studies"},     {"PATCH", "/v1/studies/s"},  {"POST", "/v1/studies/s:cancel"},
-      {"DELETE", "/v1/studies/s"}, {"PUT", "/v1/studies/s"},    {"OPTIONS", "/v1/studies"},
-      {"POST", "/v1/nothing"},     {"POST", "/v1/plans:ponder"}};
+      {"POST", "/v1/studies"},
+      {"PATCH", "/v1/studies/s"},
+      {"POST", "/v1/studies/s:cancel"},
+      {"DELETE", "/v1/studies/s"},
+      {"PUT", "/v1/studies/s"},
+      {"OPTIONS", "/v1/studies"},
+      {"POST", "/v1/studies/s:retryTrials"},
+      {"POST", "/v1/nothing"},
+      {"POST", "/v1/plans:ponder"}};
   for (const auto& [method, target] : changes) {
     const Answer refused =
         http.Ask(method, target, method.starts_with('P') && method != "PUT" ? CreateBody("s") : "");

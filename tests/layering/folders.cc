@@ -113,7 +113,7 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/base server/engine server/convert server/auth proto/json"},
     {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
     {.path = "server/rpc/services",
-     .may_use = "search_space/ recorder server/tuner/ server/engine server/convert "
+     .may_use = "search_space/ recorder proto/json server/tuner/ server/engine server/convert "
                 "server/placement server/rpc/calls"},
     {.path = "server/rpc",
      .may_use = "search_space/base server/tuner/question server/process server/engine "
@@ -128,7 +128,8 @@ constexpr FolderRule kFolders[] = {
     {.path = "server",
      .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins proto/json server/convert server/auth "
-                "server/rpc/calls server/rpc server/http server/metrics server/version"},
+                "server/rpc/calls server/rpc/services server/rpc server/http server/metrics "
+                "server/version"},
 
     // The programs.
     {.path = "cli/program",

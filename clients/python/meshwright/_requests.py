@@ -45,6 +45,18 @@ def create_study(question: Question, study_id: Optional[str], request_id: Option
                                  request_id=request_id or new_request_id())
 
 
+def delete_study(study_id: str, retract_measurements: bool, etag: Optional[str],
+                 request_id: Optional[str]) -> v1.DeleteStudyRequest:
+    return v1.DeleteStudyRequest(study_id=study_id, retract_measurements=retract_measurements, etag=etag,
+                                 request_id=request_id or new_request_id())
+
+
+def retry_trials(study_id: str, trial_numbers: Sequence[int], etag: Optional[str],
+                 request_id: Optional[str]) -> v1.RetryTrialsRequest:
+    return v1.RetryTrialsRequest(study_id=study_id, trial_numbers=trial_numbers, etag=etag,
+                                 request_id=request_id or new_request_id())
+
+
 def compare_plans(question: Question, first: PlanInput, second: PlanInput) -> v1.ComparePlansRequest:
     return v1.ComparePlansRequest(question=to_question(question), first_plan=parse(v1.Plan, first, "first_plan"),
                                   second_plan=parse(v1.Plan, second, "second_plan"))

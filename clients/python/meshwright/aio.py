@@ -157,6 +157,20 @@ class AsyncClient:
         return (await self._call("TuningService", "CancelStudy", v1.CancelStudyRequest(study_id=study_id),
                                  v1.CancelStudyResponse, deadline)).study
 
+    async def delete_study(self, study_id: str, *, retract_measurements: bool = False, etag: Optional[str] = None,
+                           request_id: Optional[str] = None,
+                           deadline: Optional[float] = None) -> v1.DeleteStudyResponse:
+        return await self._call("TuningService", "DeleteStudy",
+                                _requests.delete_study(study_id, retract_measurements, etag, request_id),
+                                v1.DeleteStudyResponse, deadline)
+
+    async def retry_trials(self, study_id: str, trial_numbers: Sequence[int] = (), *, etag: Optional[str] = None,
+                           request_id: Optional[str] = None,
+                           deadline: Optional[float] = None) -> v1.RetryTrialsResponse:
+        return await self._call("TuningService", "RetryTrials",
+                                _requests.retry_trials(study_id, trial_numbers, etag, request_id),
+                                v1.RetryTrialsResponse, deadline)
+
     async def update_study(self, study_id: str, *, deadline: Optional[float] = None, **changes: Any) -> v1.Study:
         return (await self._call("TuningService", "UpdateStudy", _requests.update_study(study_id, changes),
                                  v1.UpdateStudyResponse, deadline)).study

@@ -181,6 +181,21 @@ class Client:
         return self._call("TuningService", "CancelStudy", v1.CancelStudyRequest(study_id=study_id),
                           v1.CancelStudyResponse, deadline).study
 
+    def delete_study(self, study_id: str, *, retract_measurements: bool = False, etag: Optional[str] = None,
+                     request_id: Optional[str] = None, deadline: Optional[float] = None) -> v1.DeleteStudyResponse:
+        """Deletes a study that has ended. Its measurements stay and count, unless they are retracted. A
+        deletion without a request id gets a new one, so that it can be repeated."""
+        return self._call("TuningService", "DeleteStudy",
+                          _requests.delete_study(study_id, retract_measurements, etag, request_id),
+                          v1.DeleteStudyResponse, deadline)
+
+    def retry_trials(self, study_id: str, trial_numbers: Sequence[int] = (), *, etag: Optional[str] = None,
+                     request_id: Optional[str] = None, deadline: Optional[float] = None) -> v1.RetryTrialsResponse:
+        """Queues a study that has ended or is paused to run failed trials again, all if none is named."""
+        return self._call("TuningService", "RetryTrials",
+                          _requests.retry_trials(study_id, trial_numbers, etag, request_id),
+                          v1.RetryTrialsResponse, deadline)
+
     def update_study(self, study_id: str, *, deadline: Optional[float] = None, **changes: Any) -> v1.Study:
         """Changes display_name, note, labels or removed_labels. It is not repeated by itself."""
         return self._call("TuningService", "UpdateStudy", _requests.update_study(study_id, changes),

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "search_space/base/status.h"
+#include "server/auth/permissions.h"
 
 namespace meshwright {
 namespace {
@@ -63,6 +64,20 @@ std::string Who(const ArrivedCall& call) {
          Part("role", Word(call.caller->role));
 }
 
+AuditedCall AuditOf(const ArrivedCall& call, const absl::Status& status) {
+  AuditedCall audited = {.peer = call.peer,
+                         .protocol = call.protocol,
+                         .method = call.method,
+                         .study_id = StudyOf(call, status.ok()),
+                         .code = absl::StatusCodeToString(status.code()),
+                         .reason = status.ok() ? "" : Reason(status)};
+  if (call.caller.has_value()) {
+    audited.caller = call.caller->name;
+    audited.role = Word(call.caller->role);
+  }
+  return audited;
+}
+
 }  // namespace
 
 void EndCall(const Reception& reception, const ArrivedCall& call, const absl::Status& status) {
@@ -80,6 +95,9 @@ void EndCall(const Reception& reception, const ArrivedCall& call, const absl::St
                 call.protocol, absl::StatusCodeToString(status.code()),
                 Part("reason", status.ok() ? "" : Reason(status)), 1000 * ended.time.count(),
                 Who(call), Part("study", StudyOf(call, status.ok())), Part("source", ended.source));
+  }
+  if (reception.audit && IsAudited(call.method) && !absl::IsUnauthenticated(status)) {
+    reception.audit(AuditOf(call, status));
   }
   if (reception.on_end) reception.on_end(ended);
 }

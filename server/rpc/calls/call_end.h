@@ -37,11 +37,26 @@ struct EndedCall {
   std::string source = {};                // RecommendResponse.source; empty for other calls
 };
 
+// A call that changed something, or was refused by its arguments, its state or its caller's role.
+struct AuditedCall {
+  std::string caller = {};  // empty: everybody may call
+  std::string role = {};
+  std::string peer = {};
+  std::string_view protocol = {};
+  std::string_view method = {};
+  std::string study_id = {};  // that it was about or has made; empty: none
+  std::string code = {};
+  std::string reason = {};
+};
+
 // How the calls of a server are received. It outlives them.
 struct Reception {
   const KnownCallers* callers = nullptr;  // null: everybody may call
   // Is told of each call, from any thread and before its caller; null: nobody is.
   std::function<void(const EndedCall&)> on_end = {};
+  // Keeps each audited call, from any thread and before its caller is answered; null: nobody does.
+  // Calls of callers that are not known only stand in the log, so that nobody can fill a store.
+  std::function<void(const AuditedCall&)> audit = {};
 };
 
 // Logs the end of a call in one line, and tells it to the reception.

@@ -243,6 +243,14 @@ absl::StatusOr<v1::ResumeStudyResponse> Client::ResumeStudy(const std::string& s
   return Call(*stubs_->tuning, &v1::TuningService::Stub::ResumeStudy, request, {});
 }
 
+absl::StatusOr<v1::DeleteStudyResponse> Client::DeleteStudy(const v1::DeleteStudyRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::DeleteStudy, request, {});
+}
+
+absl::StatusOr<v1::RetryTrialsResponse> Client::RetryTrials(const v1::RetryTrialsRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::RetryTrials, request, {});
+}
+
 absl::StatusOr<v1::UpdateStudyResponse> Client::UpdateStudy(const v1::UpdateStudyRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::UpdateStudy, request, {});
 }
@@ -374,6 +382,11 @@ absl::StatusOr<v1::ImportHistoryResponse> Client::ImportHistory(
 absl::StatusOr<v1::BackupStoreResponse> Client::BackupStore() {
   return Call(*stubs_->history, &v1::HistoryService::Stub::BackupStore, v1::BackupStoreRequest(),
               {});
+}
+
+absl::StatusOr<v1::ListAuditEventsResponse> Client::ListAuditEvents(
+    const v1::ListAuditEventsRequest& request) {
+  return Call(*stubs_->history, &v1::HistoryService::Stub::ListAuditEvents, request, {});
 }
 
 absl::StatusOr<v1::ListChipsResponse> Client::ListChips() {

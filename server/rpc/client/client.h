@@ -75,6 +75,8 @@ class Client {
   absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
   absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const std::string& study_id);
   absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const std::string& study_id);
+  absl::StatusOr<v1::DeleteStudyResponse> DeleteStudy(const v1::DeleteStudyRequest& request);
+  absl::StatusOr<v1::RetryTrialsResponse> RetryTrials(const v1::RetryTrialsRequest& request);
   absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request);
   absl::StatusOr<v1::ListPlansResponse> ListPlans(const v1::ListPlansRequest& request);
   absl::StatusOr<v1::GetPlanResponse> GetPlan(const v1::GetPlanRequest& request);
@@ -113,6 +115,8 @@ class Client {
   absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(const v1::ImportHistoryRequest& options,
                                                           const PartSource& source);
   absl::StatusOr<v1::BackupStoreResponse> BackupStore();
+  absl::StatusOr<v1::ListAuditEventsResponse> ListAuditEvents(
+      const v1::ListAuditEventsRequest& request);
 
   absl::StatusOr<v1::ListChipsResponse> ListChips();
   absl::StatusOr<v1::GetChipResponse> GetChip(const std::string& id);

@@ -48,9 +48,7 @@ class ServerService final : public v1::ServerService::CallbackService {
                                           const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override {
     return Answer({context_.reception, *context, "GetServerInfo", *request, response}, [&] {
-      *response = ServerInfo(context_.knowledge, context_.engine.schema_version());
-      response->mutable_cost_models()->Assign(context_.cost_models.begin(),
-                                              context_.cost_models.end());
+      *response = context_.server_info();
       return absl::OkStatus();
     });
   }

@@ -230,6 +230,15 @@ class HistoryService final : public v1::HistoryService::CallbackService {
     return new ImportReactor(*context, context_, *response);
   }
 
+  grpc::ServerUnaryReactor* ListAuditEvents(grpc::CallbackServerContext* context,
+                                            const v1::ListAuditEventsRequest* request,
+                                            v1::ListAuditEventsResponse* response) override {
+    return AnswerFromStore(*context, *request, "ListAuditEvents", *response,
+                           [request](const HistoryQueries& history) {
+                             return meshwright::ListAuditEvents(history, *request);
+                           });
+  }
+
   grpc::ServerUnaryReactor* BackupStore(grpc::CallbackServerContext* context,
                                         const v1::BackupStoreRequest* request,
                                         v1::BackupStoreResponse* response) override {

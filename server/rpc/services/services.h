@@ -15,7 +15,9 @@
 #include "server/convert/question_answers.h"
 #include "server/engine/engine.h"
 #include "server/rpc/calls/call_end.h"
+#include "server/rpc/calls/limits.h"
 #include "server/rpc/calls/work_pool.h"
+#include "server/rpc/services/job_templates.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
@@ -24,19 +26,20 @@ namespace meshwright {
 
 struct WatchOptions {
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);
-  int limit = 4096;            // open watches of the server
-  int host_limit = 2048;       // open watches of one machine
-  int connection_limit = 128;  // open watches of one connection
+  int limit = 4096;       // open watches of the server
+  int host_limit = 2048;  // open watches of one machine
+  int connection_limit = kWatchesOfConnection;
 };
 
 // The context that the services of one server share. It outlives them.
 struct ServiceContext {
   const Knowledge& knowledge;
   Engine& engine;
-  WorkPool& pool;                                   // for answers that somebody waits for
-  WorkPool& heavy_pool;                             // for calls that may take minutes
-  const OpenPlanModel open_model = {};              // null if there are no vendors' models
-  const std::vector<std::string> cost_models = {};  // their names
+  WorkPool& pool;                       // for answers that somebody waits for
+  WorkPool& heavy_pool;                 // for calls that may take minutes
+  const OpenPlanModel open_model = {};  // null if there are no vendors' models
+  const JobRules& jobs;
+  const std::function<v1::GetServerInfoResponse()> server_info = {};
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
   const Reception reception = {};
 };

@@ -17,6 +17,7 @@
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/calls/pooled_reactor.h"
+#include "server/rpc/services/job_templates.h"
 #include "server/rpc/services/services.h"
 #include "server/rpc/services/watch.h"
 
@@ -42,8 +43,10 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                         v1::CreateStudyResponse* response) override {
     return Answer(
         {context_.reception, *context, "CreateStudy", *request, response}, [&]() -> absl::Status {
+          v1::CreateStudyRequest resolved = *request;
+          RETURN_IF_ERROR(ResolveJob(context_.jobs, resolved));
           ASSIGN_OR_RETURN(*response,
-                           meshwright::CreateStudy(*request, context_.knowledge, context_.engine));
+                           meshwright::CreateStudy(resolved, context_.knowledge, context_.engine));
           return absl::OkStatus();
         });
   }
@@ -114,6 +117,26 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     return Answer({context_.reception, *context, "ResumeStudy", *request, response},
                   [&]() -> absl::Status {
                     ASSIGN_OR_RETURN(*response, meshwright::ResumeStudy(*request, context_.engine));
+                    return absl::OkStatus();
+                  });
+  }
+
+  grpc::ServerUnaryReactor* DeleteStudy(grpc::CallbackServerContext* context,
+                                        const v1::DeleteStudyRequest* request,
+                                        v1::DeleteStudyResponse* response) override {
+    return Answer({context_.reception, *context, "DeleteStudy", *request, response},
+                  [&]() -> absl::Status {
+                    ASSIGN_OR_RETURN(*response, meshwright::DeleteStudy(*request, context_.engine));
+                    return absl::OkStatus();
+                  });
+  }
+
+  grpc::ServerUnaryReactor* RetryTrials(grpc::CallbackServerContext* context,
+                                        const v1::RetryTrialsRequest* request,
+                                        v1::RetryTrialsResponse* response) override {
+    return Answer({context_.reception, *context, "RetryTrials", *request, response},
+                  [&]() -> absl::Status {
+                    ASSIGN_OR_RETURN(*response, meshwright::RetryTrials(*request, context_.engine));
                     return absl::OkStatus();
                   });
   }

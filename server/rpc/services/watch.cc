@@ -77,9 +77,9 @@ void WatchReactor::Follow(const std::string& study_id, std::int64_t after_revisi
 
 void WatchReactor::Receive(const std::optional<EventRecord>& event) {
   if (event.has_value()) {
-    if (EndsStudy(*event)) {
+    if (event->kind == kStateEventKind) {
       const std::lock_guard lock(mutex_);
-      has_seen_end_ = true;
+      has_seen_end_ = EndsStudy(*event);  // trials of a study that has ended may run again
     }
     Push(ToWire(*event));
     return;

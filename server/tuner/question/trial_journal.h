@@ -32,6 +32,7 @@ struct ExpectedTrial {
 struct TrialJournal {
   std::vector<TriedPlan> ended = {};      // in earlier processes, in the order tried
   std::optional<ParallelPlan> open = {};  // begun in an earlier process and not ended
+  std::vector<ParallelPlan> again = {};   // likewise; run after it, because somebody asks for it
   // Records what the history taught, before the first trial begins.
   std::function<absl::Status(const std::optional<CalibrationReport>&)> learnt = {};
   // Both return once the record is durable.

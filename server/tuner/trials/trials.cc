@@ -27,14 +27,17 @@ class Loop {
 
   TrialsRun Run() {
     run_.summary.candidate_count = static_cast<int>(chooser_.candidates().size());
-    if (options_.journal != nullptr) Resume(*options_.journal);
+    if (options_.journal != nullptr) {
+      again_ = options_.journal->again;
+      Resume(*options_.journal);
+    }
     std::optional<Expectation> next = First();
     while (true) {
       std::optional<TrialStop> stop = ReasonToStop(next);
       if (stop.has_value()) return End(*stop == TrialStop::kCancelled ? *stop : Confirm(*stop));
       stop = RunDue(*next);
       if (stop.has_value()) return End(*stop);
-      next = chooser_.Next();
+      next = Next();
     }
   }
 
@@ -60,13 +63,15 @@ class Loop {
     std::optional<ParallelPlan> first = journal.open;
     if (!journal.ended.empty()) first = journal.ended.front().plan;
     // Another version of the program may have had another baseline.
-    repeats_.interleaves_baseline &= !first.has_value() || CandidateOf(*first) == options_.baseline;
+    const bool had_other = first.has_value() && CandidateOf(*first) != options_.baseline &&
+                           !IsAgain(options_.baseline);
+    repeats_.interleaves_baseline &= !had_other;
     for (const TriedPlan& tried : journal.ended) Record(CandidateOf(tried.plan), tried);
   }
 
   // Returns the open trial of an earlier process, if any. The outcomes that led to it have been
   // replayed by now. A baseline that is due comes before it.
-  [[nodiscard]] std::optional<Expectation> First() const {
+  [[nodiscard]] std::optional<Expectation> First() {
     const bool is_open = options_.journal != nullptr && options_.journal->open.has_value();
     if (is_open && !IsReferenceDue(run_.tried, repeats_)) {
       const std::optional<std::size_t> open = CandidateOf(*options_.journal->open);
@@ -74,12 +79,29 @@ class Loop {
     }
     const bool is_first = run_.tried.empty();
     if (options_.baseline.has_value() && is_first) return chooser_.Expect(*options_.baseline);
+    return Next();
+  }
+
+  // Returns the next trial that is to run again, or else the chooser's choice.
+  [[nodiscard]] std::optional<Expectation> Next() {
+    while (!again_.empty()) {
+      const std::optional<std::size_t> candidate = CandidateOf(again_.front());
+      const bool has_run =
+          std::ranges::find(run_.tried, again_.front(), &TriedPlan::plan) != run_.tried.end();
+      if (candidate.has_value() && !has_run) return chooser_.Expect(*candidate);
+      again_.erase(again_.begin());
+    }
     return chooser_.Next();
+  }
+
+  [[nodiscard]] bool IsAgain(std::optional<std::size_t> candidate) const {
+    return candidate.has_value() &&
+           std::ranges::find(again_, chooser_.candidates()[*candidate].plan) != again_.end();
   }
 
   // Returns true if the plan is tried for another reason than its expectation.
   [[nodiscard]] bool IsGiven(std::size_t candidate) const {
-    if (options_.baseline == candidate) return true;
+    if (options_.baseline == candidate || IsAgain(candidate)) return true;
     return options_.journal != nullptr &&
            options_.journal->open == chooser_.candidates()[candidate].plan;
   }
@@ -269,6 +291,7 @@ class Loop {
   Launcher& launcher_;
   const TrialOptions& options_;
   TrialRepeats repeats_;
+  std::vector<ParallelPlan> again_;  // what is left of the journal's
   TrialsRun run_;
 };
 

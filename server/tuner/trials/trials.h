@@ -50,7 +50,8 @@ struct TrialsRun {
 // plans are confirmed, if that is requested and the time budgets allow it. `chooser` learns the
 // judged outcome (trial_repeats.h) of each plan's first trial that proved anything. Repeats do not
 // count in the budget of trials. All measurements are returned, whatever ended the trials. The
-// journal's ended trials come first and count in the budgets; its open trial is submitted again.
+// journal's ended trials come first and count in the budgets; its open trial is submitted again,
+// and then those that are to run again.
 TrialsRun RunTrials(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options);
 
 }  // namespace meshwright

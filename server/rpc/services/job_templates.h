@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "meshwright/v1/service.pb.h"
+#include "meshwright/v1/trial.pb.h"
+
+namespace meshwright {
+
+// The job templates of a server by their names. Paths, commands and the access to an engine come
+// from them, never from a request.
+class JobTemplates {
+ public:
+  // Reads a folder in which each NAME.json is a JobTemplate. INVALID_ARGUMENT names every mistake
+  // of every file, a name with other characters than a-z, 0-9 and "-", and a file or folder that
+  // others than its owner may write.
+  static absl::StatusOr<JobTemplates> Load(const std::string& folder);
+
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  // Puts the template that the job names in the place of the name, with the limits and metrics that
+  // the job states. INVALID_ARGUMENT names every other field that it states, an unknown name with
+  // those that there are, and limits above those that the template states.
+  [[nodiscard]] absl::Status Resolve(v1::JobTemplate& job) const;
+
+ private:
+  std::map<std::string, v1::JobTemplate> by_name_;
+};
+
+// The jobs that requests of a server may ask for.
+struct JobRules {
+  JobTemplates templates = {};
+  // True: a job that names no template is taken as it is stated, because the server runs none, or
+  // because its operator allows it.
+  bool takes_stated_jobs = false;
+};
+
+// Resolves the job of a request to create a study, if it has one.
+absl::Status ResolveJob(const JobRules& rules, v1::CreateStudyRequest& request);
+
+}  // namespace meshwright

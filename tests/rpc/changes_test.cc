@@ -1,0 +1,364 @@
+// Tests calls that change studies, what the server writes down about calls, and what strangers may
+// name, at the socket.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "search_space/base/status.h"
+#include "search_space/digest/sha256.h"
+#include "server/auth/callers.h"
+#include "server/rpc/calls/request_limits.h"
+#include "server/rpc/services/job_templates.h"
+#include "tests/files/temporary_folder.h"
+#include "tests/rpc/server_fixture.h"
+
+namespace meshwright {
+namespace MESHWRIGHT_TEST_FILE {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ChangesTest : public ServerTest {
+ protected:
+  // Creates a study and waits for its end; returns its id.
+  std::string Ended(const v1::TuneRequest& question) {
+    const auto created = Create(question);
+    EXPECT_TRUE(created.ok()) << created.status();
+    std::vector<v1::WatchStudyResponse> events;
+    EXPECT_TRUE(Watch(created->study().id(), events).ok());
+    return created->study().id();
+  }
+};
+
+v1::DeleteStudyRequest Deletion(const std::string& id) {
+  v1::DeleteStudyRequest request;
+  request.set_study_id(id);
+  return request;
+}
+
+v1::RetryTrialsRequest Retry(const std::string& id, const std::vector<int>& numbers = {}) {
+  v1::RetryTrialsRequest request;
+  request.set_study_id(id);
+  request.mutable_trial_numbers()->Assign(numbers.begin(), numbers.end());
+  return request;
+}
+
+// Three plans from a table, of which two fail.
+v1::TuneRequest WithTrials() {
+  v1::TuneRequest question = SmallQuestion();
+  v1::TrialRequest& trials = *question.mutable_trials();
+  trials.set_launcher("replay");
+  trials.set_max_trials(10);
+  for (const int micro_batch : {1, 2, 4}) {
+    v1::MeasuredPlan& row = *trials.add_replay();
+    row.mutable_plan()->set_tensor_parallel(4);
+    row.mutable_plan()->set_micro_batch_size(micro_batch);
+    row.set_outcome(micro_batch == 1 ? "ok" : "crash");
+    if (micro_batch == 1) row.set_step_time_seconds(2);
+  }
+  return question;
+}
+
+TEST_F(ChangesTest, AStudyIsDeletedOnceAndForEverybody) {
+  const std::string running = Create(BigQuestion())->study().id();
+  EXPECT_EQ(Reason(client().DeleteStudy(Deletion(running)).status()), "STUDY_NOT_ENDED");
+  ASSERT_TRUE(client().CancelStudy(running).ok());
+  const std::string id = Ended(SmallQuestion());
+
+  v1::DeleteStudyRequest request = Deletion(id);
+  request.set_etag("99");
+  EXPECT_EQ(Reason(client().DeleteStudy(request).status()), "STALE_STUDY");
+  request.set_etag("none");
+  EXPECT_EQ(FieldViolations(client().DeleteStudy(request).status()).at(0).field, "etag");
+  request.clear_etag();
+  request.set_request_id("gone");
+  const auto first = client().DeleteStudy(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->study_id(), id);
+  EXPECT_EQ(first->trial_count(), 0);
+  const auto second = client().DeleteStudy(request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->DebugString(), first->DebugString());
+  request.set_retract_measurements(true);
+  EXPECT_EQ(Reason(client().DeleteStudy(request).status()), "REQUEST_ID_REUSED");
+
+  EXPECT_TRUE(absl::IsNotFound(client().DeleteStudy(Deletion(id)).status()));
+  EXPECT_TRUE(absl::IsNotFound(client().GetStudy(id).status()));
+  v1::CreateStudyRequest again;
+  again.set_study_id(id);
+  *again.mutable_question() = SmallQuestion();
+  EXPECT_EQ(Reason(client().CreateStudy(again).status()), "STUDY_DELETED");
+}
+
+TEST_F(ChangesTest, ARememberedAnswerOfADeletedStudyIsKeptAgain) {
+  v1::RecommendRequest request;
+  *request.mutable_question() = SmallQuestion();
+  const auto first = client().Recommend(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(client().DeleteStudy(Deletion(first->study_id())).ok());
+  const auto second = client().Recommend(request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_NE(second->study_id(), first->study_id());
+  EXPECT_TRUE(client().GetStudy(second->study_id()).ok());
+}
+
+TEST_F(ChangesTest, FailedTrialsRunAgain) {
+  const std::string id = Ended(WithTrials());
+  EXPECT_EQ(client().GetStudy(id)->result().trials_size(), 3);
+  v1::RetryTrialsRequest request = Retry(id);
+  request.set_request_id("again");
+  const auto retried = client().RetryTrials(request);
+  ASSERT_TRUE(retried.ok()) << retried.status();
+  EXPECT_EQ(retried->trial_numbers_size(), 2);
+  EXPECT_EQ(retried->study().state(), "queued");
+  std::vector<v1::WatchStudyResponse> events;
+  ASSERT_TRUE(Watch(id, events).ok());  // to its second end
+  EXPECT_EQ(client().GetStudy(id)->study().state(), "succeeded");
+  EXPECT_EQ(client().GetStudy(id)->result().trials_size(), 3);
+  EXPECT_EQ(client().RetryTrials(request)->DebugString(), retried->DebugString());
+
+  v1::ListAttemptsRequest attempts;
+  attempts.set_study_id(id);
+  int second = 0;
+  for (const v1::Attempt& attempt : client().ListAttempts(attempts)->attempts()) {
+    second += attempt.number() == 2;
+  }
+  EXPECT_EQ(second, 2);
+}
+
+TEST_F(ChangesTest, ABadRetryNamesWhatIsWrong) {
+  const std::string id = Ended(WithTrials());
+  const auto bad = FieldViolations(client().RetryTrials(Retry(id, {0, 2, 2})).status());
+  ASSERT_EQ(bad.size(), 2U);
+  EXPECT_EQ(bad[0].field, "trial_numbers[0]");
+  EXPECT_EQ(bad[1].description, "2; stated twice");
+  EXPECT_EQ(Reason(client().RetryTrials(Retry(id, {9})).status()), "UNKNOWN_TRIAL");
+  EXPECT_EQ(Reason(client().RetryTrials(Retry(Ended(SmallQuestion()))).status()),
+            "NO_FAILED_TRIALS");
+  EXPECT_EQ(Reason(client().RetryTrials(Retry("study-none")).status()), "UNKNOWN_STUDY");
+  EXPECT_EQ(client().GetStudy(id)->study().state(), "succeeded");
+}
+
+TEST_F(ChangesTest, TheServerSaysItsLimits) {
+  const auto info = client().GetServerInfo();
+  ASSERT_TRUE(info.ok()) << info.status();
+  std::set<std::string> names;
+  for (const v1::ServerLimit& limit : info->limits()) {
+    EXPECT_TRUE(names.insert(limit.name()).second) << limit.name();
+    EXPECT_GT(limit.value(), 0) << limit.name();
+    EXPECT_NE(limit.unit(), "") << limit.name();
+    EXPECT_NE(limit.scope(), "") << limit.name();
+    if (limit.name() == "case_count") EXPECT_EQ(limit.value(), kMaxCases);
+    if (limit.name() == "watch_count") EXPECT_EQ(limit.value(), 4096);
+  }
+  EXPECT_TRUE(names.contains("case_count"));
+  EXPECT_TRUE(names.contains("watch_count"));
+}
+
+std::string Line(const std::string& name) {
+  return name + " " + name + " sha256:" + Sha256Hex(name + "-token") + "\n";
+}
+
+class AuditTest : public testing::Test {
+ protected:
+  static ServerOptions Options() {
+    return {.callers = std::make_shared<const KnownCallers>(*CallerList::Parse(
+                Line("viewer") + Line("submitter") + Line("operator") + Line("admin"), "callers"))};
+  }
+  Client As(const std::string& role) {
+    return *Client::Connect(running_.server().address(), {.token = role + "-token"});
+  }
+  std::vector<std::string> Audit() {
+    const auto listed = As("admin").ListAuditEvents({});
+    EXPECT_TRUE(listed.ok()) << listed.status();
+    std::vector<std::string> lines;
+    for (const v1::AuditEvent& event : listed->events()) {
+      lines.push_back(event.caller() + " " + event.role() + " " + event.protocol() + " " +
+                      event.method() + " " + event.study_id() + " " + event.code() + " " +
+                      event.reason());
+    }
+    return lines;
+  }
+  RunningServer running_{Options()};
+};
+
+TEST_F(AuditTest, SaysWhoHasCalledWhat) {
+  v1::CreateStudyRequest create;
+  create.set_study_id("mine");
+  *create.mutable_question() = SmallQuestion();
+  ASSERT_TRUE(As("submitter").CreateStudy(create).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(As("viewer").CancelStudy("mine").status()));
+  ASSERT_TRUE(As("submitter").CancelStudy("mine").ok());
+  EXPECT_TRUE(absl::IsNotFound(As("operator").DeleteStudy(Deletion("other")).status()));
+  // Who is not known, and who only reads, leaves no row.
+  EXPECT_TRUE(absl::IsUnauthenticated(As("boss").CancelStudy("mine").status()));
+  EXPECT_TRUE(As("viewer").GetStudy("mine").ok());
+  EXPECT_THAT(Audit(),
+              ElementsAre("operator operator grpc DeleteStudy other NOT_FOUND UNKNOWN_STUDY",
+                          "submitter submitter grpc CancelStudy mine OK ",
+                          "viewer viewer grpc CancelStudy mine PERMISSION_DENIED ROLE_TOO_LOW",
+                          "submitter submitter grpc CreateStudy mine OK "));
+  EXPECT_EQ(Reason(As("operator").ListAuditEvents({}).status()), "ROLE_TOO_LOW");
+
+  v1::ListAuditEventsRequest bad;
+  bad.mutable_filter()->set_created_from("yesterday");
+  EXPECT_EQ(FieldViolations(As("admin").ListAuditEvents(bad).status()).at(0).field,
+            "filter.created_from");
+}
+
+TEST_F(AuditTest, DeletingAndRetryingNeedAnOperator) {
+  EXPECT_EQ(Reason(As("submitter").DeleteStudy(Deletion("none")).status()), "ROLE_TOO_LOW");
+  EXPECT_EQ(Reason(As("operator").DeleteStudy(Deletion("none")).status()), "UNKNOWN_STUDY");
+  EXPECT_EQ(Reason(As("submitter").RetryTrials(Retry("none")).status()), "ROLE_TOO_LOW");
+  EXPECT_EQ(Reason(As("operator").RetryTrials(Retry("none")).status()), "UNKNOWN_STUDY");
+}
+
+// A server with two job templates, which may run jobs by the rules of its wire.
+class JobTemplatesTest : public testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& text, mode_t mode = 0644) {
+    std::ofstream(folder_.File(name)) << text;
+    chmod(folder_.File(name).c_str(), mode);
+  }
+  JobTemplates Load() {
+    auto templates = JobTemplates::Load(folder_.File(""));
+    EXPECT_TRUE(templates.ok()) << templates.status();
+    return templates.value_or(JobTemplates());
+  }
+  void WriteTwo() {
+    Write("train.json", R"({"folder": "/shared/jobs", "command": ["train", "{flags}"],
+                            "time_limit_seconds": 900, "metrics": {"format": "json",
+                            "fields": ["step_time=t"], "warmup_steps": 2}})");
+    Write("probe.json", R"({"folder": "/shared/probe"})");
+    Write("README", "not a template");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(JobTemplatesTest, ANameStandsForTheTemplate) {
+  WriteTwo();
+  const JobTemplates templates = Load();
+  EXPECT_THAT(templates.names(), ElementsAre("probe", "train"));
+  v1::JobTemplate job;
+  job.set_template_name("train");
+  job.set_time_limit_seconds(600);
+  job.mutable_metrics()->set_warmup_steps(3);
+  job.mutable_metrics()->add_fields("step_time=s");
+  ASSERT_TRUE(templates.Resolve(job).ok());
+  EXPECT_FALSE(job.has_template_name());
+  EXPECT_EQ(job.folder(), "/shared/jobs");
+  EXPECT_EQ(job.command_size(), 2);
+  EXPECT_EQ(job.time_limit_seconds(), 600);
+  EXPECT_EQ(job.metrics().format(), "json");
+  EXPECT_EQ(job.metrics().warmup_steps(), 3);
+  EXPECT_THAT(job.metrics().fields(), ElementsAre("step_time=s"));
+}
+
+TEST_F(JobTemplatesTest, MistakesOfTemplatesAreNamed) {
+  WriteTwo();
+  Write("bad.json", R"({"folder": "relative", "kommand": []})");
+  Write("Two Words.json", R"({"folder": "/a"})");
+  Write("open.json", R"({"folder": "/a"})", 0666);
+  Write("nested.json", R"({"folder": "/a", "template_name": "train"})");
+  const auto loaded = JobTemplates::Load(folder_.File(""));
+  std::string all;
+  for (const FieldViolation& violation : FieldViolations(loaded.status())) {
+    all += violation.field + ": " + violation.description + "\n";
+  }
+  EXPECT_THAT(all, HasSubstr("bad.json: kommand"));
+  EXPECT_THAT(all, HasSubstr("Two Words.json: the name must be"));
+  EXPECT_THAT(all, HasSubstr("open.json: others than its owner may write it"));
+  EXPECT_THAT(all, HasSubstr("nested.json: template_name: stated; only a server has templates"));
+  EXPECT_FALSE(JobTemplates::Load(folder_.File("nowhere")).ok());
+}
+
+// Every field of a job, with a value of its type.
+struct StatedField {
+  const char* name;
+  void (*state)(v1::JobTemplate&);
+};
+const StatedField kStated[] = {
+    {"folder", [](v1::JobTemplate& job) { job.set_folder("/tmp/x"); }},
+    {"command", [](v1::JobTemplate& job) { job.add_command("/bin/sh"); }},
+    {"environment", [](v1::JobTemplate& job) { job.add_environment("LD_PRELOAD=/tmp/x.so"); }},
+    {"engine_flags", [](v1::JobTemplate& job) { job.add_engine_flags("--wrap=id"); }},
+    {"python", [](v1::JobTemplate& job) { job.set_python("/tmp/python"); }},
+    {"workloads_folder", [](v1::JobTemplate& job) { job.set_workloads_folder("/tmp"); }},
+    {"poll_interval_seconds", [](v1::JobTemplate& job) { job.set_poll_interval_seconds(1e-9); }},
+    {"kubernetes",
+     [](v1::JobTemplate& job) { job.mutable_kubernetes()->set_token_file("/etc/shadow"); }},
+    {"slots_folder", [](v1::JobTemplate& job) { job.set_slots_folder("/tmp"); }},
+    {"memory_limit_bytes", [](v1::JobTemplate& job) { job.set_memory_limit_bytes(1); }},
+    {"visible_devices_variable",
+     [](v1::JobTemplate& job) { job.set_visible_devices_variable("PATH"); }},
+};
+
+// A new field is refused until it is known to hold no path and no command.
+TEST_F(JobTemplatesTest, NoFieldIsForgotten) {
+  std::set<std::string> known = {"template_name", "processes_per_node", "time_limit_seconds",
+                                 "queue_limit_seconds", "metrics"};
+  for (const StatedField& field : kStated) known.insert(field.name);
+  const auto* const job = v1::JobTemplate::descriptor();
+  for (int i = 0; i < job->field_count(); ++i) {
+    EXPECT_TRUE(known.contains(job->field(i)->name())) << job->field(i)->name();
+  }
+}
+
+TEST_F(JobTemplatesTest, AStrangerNamesNoPathAndNoCommand) {
+  WriteTwo();
+  RunningServer running(ServerOptions{.jobs = {.templates = Load()}});
+  const auto create = [&](const v1::JobTemplate& job) {
+    v1::CreateStudyRequest request;
+    *request.mutable_question() = SmallQuestion();
+    v1::TrialRequest& trials = *request.mutable_question()->mutable_trials();
+    trials.set_launcher("local");
+    trials.set_max_trials(1);
+    *trials.mutable_job() = job;
+    return running.client().CreateStudy(request).status();
+  };
+  for (const StatedField& field : kStated) {
+    for (const bool is_named : {false, true}) {
+      v1::JobTemplate job;
+      if (is_named) job.set_template_name("train");
+      field.state(job);
+      const absl::Status refused = create(job);
+      EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+      std::vector<std::string> fields;
+      for (const FieldViolation& violation : FieldViolations(refused)) {
+        fields.push_back(violation.field);
+        EXPECT_THAT(violation.description, Not(HasSubstr("/")));  // nothing of the server's
+      }
+      const std::string at = std::string("trials.job.") + field.name;
+      EXPECT_EQ(fields, is_named ? std::vector<std::string>{at}
+                                 : std::vector<std::string>({"trials.job.template_name", at}));
+    }
+  }
+  v1::JobTemplate job;
+  EXPECT_THAT(std::string(create(job).message()), HasSubstr("must be one of probe, train"));
+  job.set_template_name("../train");
+  EXPECT_THAT(std::string(create(job).message()), HasSubstr("must be one of probe, train"));
+  job.set_template_name("train");
+  job.set_time_limit_seconds(901);
+  EXPECT_THAT(std::string(create(job).message()), HasSubstr("must be at most 900"));
+  // This engine runs no jobs, which is the last thing that is looked at.
+  job.set_time_limit_seconds(900);
+  EXPECT_EQ(Reason(create(job)), "JOBS_NOT_ALLOWED");
+  EXPECT_THAT(running.client().GetServerInfo()->job_templates(), ElementsAre("probe", "train"));
+}
+
+TEST_F(JobTemplatesTest, WithoutTemplatesTheAnswerSaysHowToGetSome) {
+  v1::JobTemplate job;
+  job.set_folder("/tmp");
+  EXPECT_THAT(std::string(JobTemplates().Resolve(job).message()), HasSubstr("--job-templates"));
+}
+
+}  // namespace MESHWRIGHT_TEST_FILE
+}  // namespace meshwright
