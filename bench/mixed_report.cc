@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <vector>
 
 #include "search_space/base/units.h"
 #include "search_space/spec/model.h"
@@ -53,7 +54,9 @@ int Report(int count, char** arguments) {
   const std::clock_t begin = std::clock();
   const MixedFound found = SearchMixed(problem, {}, {});
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  for (const SetFound& set : found.sets) {
+  std::vector<SetFound> sets = found.sets;
+  sets.insert(sets.end(), found.replicas.begin(), found.replicas.end());
+  for (const SetFound& set : sets) {
     const double step = set.best.has_value() ? set.best->estimate.step_time.count() : 0;
     const double least = set.least_left_out.has_value() ? set.least_left_out->count() : step;
     fmt::print("{:.3f} s of processor time; step {:.4f} s, gap {:.4f}; {} plans, {} simulated\n",

@@ -3,6 +3,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <tuple>
 
 #include "estimator/legality/rule_tables.h"
 #include "estimator/problem/estimator_problem.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr std::string_view kEqualRanks =
     "megatron-core megatron-lm mindspeed megatron-deepspeed deepspeed torchtitan "
     "nanotron paddle";
+
+constexpr std::string_view kUnreadAboutReplicas =
+    "aleph-alpha-scaling internevo jax maxtext pytorch-fsdp train-step";
 
 // Returns true if a figure differs between two stages.
 template <typename Figure>
@@ -82,6 +86,20 @@ bool HasReplicaGroups(const EstimatorProblem&, const ParallelPlan& plan) {
   return !plan.replica_groups.empty();
 }
 
+// Returns true if replicas differ in more than their chips and their micro-batch sizes.
+bool HasReplicasOfOwnShape(const EstimatorProblem&, const ParallelPlan& plan) {
+  if (plan.replica_groups.empty()) return false;
+  const ReplicaGroup& first = plan.replica_groups.front();
+  const auto is_like = [](const StagePlan& a, const StagePlan& b) {
+    return std::tie(a.tensor_parallel, a.context_parallel, a.layer_count, a.recompute) ==
+           std::tie(b.tensor_parallel, b.context_parallel, b.layer_count, b.recompute);
+  };
+  return std::ranges::any_of(plan.replica_groups, [&](const ReplicaGroup& group) {
+    return group.micro_batch_count != first.micro_batch_count ||
+           !std::ranges::equal(group.stages, first.stages, is_like);
+  });
+}
+
 constexpr LegalityRule kRules[] = {
     {.frameworks = kEqualRanks,
      .decided_by = Dimension::kMicroBatchSize,
@@ -102,6 +120,26 @@ constexpr LegalityRule kRules[] = {
          "flagscale/train/arguments.py: hetero_process_meshes (read in 2025; versions before 0.6 "
          "were not read)",
      .is_broken = &HasReplicaGroups,
+     .is_for_stages = true},
+    {.frameworks = kUnreadAboutReplicas,
+     .decided_by = Dimension::kMicroBatchSize,
+     .field = "replica_groups",
+     .sentence = "nothing that was read of it says that it runs replicas that differ",
+     .source = "the sources of its profile, which name one micro-batch size for all ranks or none",
+     .is_broken = &HasReplicaGroups,
+     .is_caution = true,
+     .is_for_stages = true},
+    {.frameworks = "flagscale",
+     .versions = {.before = "0.6"},
+     .decided_by = Dimension::kMicroBatchSize,
+     .field = "replica_groups",
+     .sentence =
+         "replicas differ in their chips and their micro-batch sizes only: all have the same "
+         "parallelism, layers and recomputation, and run as many micro-batches",
+     .source = "FlagScale 0.3, README: --hetero-mode dp, --hetero-micro-batch-sizes; "
+               "megatron/training/training.py: the batch is get_num_microbatches() x the sum of "
+               "hetero_micro_batch_sizes x hetero_data_parallel_splits",
+     .is_broken = &HasReplicasOfOwnShape,
      .is_for_stages = true},
     {.frameworks = kEqualRanks,
      .decided_by = Dimension::kTensorParallel,

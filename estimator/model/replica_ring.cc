@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "estimator/terms/collective.h"
 #include "search_space/base/units.h"
@@ -32,30 +32,44 @@ class Rings {
   Rings(const ParallelPlan& plan, const EstimatorProblem& problem)
       : plan_(plan), problem_(problem), places_(PlaceStages(plan, problem.cluster)) {}
 
-  // Returns the ring of the stage that holds `count` layers from `first` on.
+  // Returns the ring of the stage that holds `count` layers from `first` on: the slowest of those
+  // of its layers, whose ranks differ if the stages of other replicas end at other layers. A stage
+  // without layers holds the embedding or the output layer, and has the ring of the layer beside.
   [[nodiscard]] ReplicaRing Of(int first, int count) const {
-    std::map<int, PoolOfRing> pools;  // by their place in the cluster
-    ReplicaRing ring = {.ranks = 0};
-    for (std::size_t g = 0; g < plan_.replica_groups.size(); ++g) {
-      const ReplicaGroup& group = plan_.replica_groups[g];
-      int layer = 0;
-      int context = 0;
-      for (std::size_t i = 0; i < group.stages.size(); ++i) {
-        const StagePlan& stage = group.stages[i];
-        const int begin = std::exchange(layer, layer + stage.layer_count);
-        // A stage without layers holds the embedding or the output layer at most.
-        if (begin >= first + std::max(1, count) || layer <= first) continue;
-        context = std::max(context, stage.context_parallel);
-        Add(g, i, pools[PlaceOf(stage.pool)]);
-      }
-      ring.ranks += group.replica_count * std::max(1, context);
-    }
-    for (const auto& [place, members] : pools) AddHopsInside(place, members, ring);
-    AddHopsBetween(pools, ring);
-    return ring;
+    int last = -1;
+    for (const StagePlan& stage : plan_.replica_groups.front().stages) last += stage.layer_count;
+    ReplicaRing slowest = {.ranks = 0};
+    int layer = std::max(0, std::min(first, last));
+    const int end = std::max(first + count, layer + 1);
+    while (layer < end) layer = std::min(end, AddRingOf(layer, slowest));
+    return slowest;
   }
 
  private:
+  // Adds the ring of a layer. Returns the first layer after it whose ring may be another.
+  int AddRingOf(int layer, ReplicaRing& ring) const {
+    std::map<int, PoolOfRing> pools;  // by their place in the cluster
+    int ranks = 0;
+    int next = std::numeric_limits<int>::max();
+    for (std::size_t g = 0; g < plan_.replica_groups.size(); ++g) {
+      const ReplicaGroup& group = plan_.replica_groups[g];
+      int stage_end = 0;
+      for (std::size_t i = 0; i < group.stages.size(); ++i) {
+        const StagePlan& stage = group.stages[i];
+        stage_end += stage.layer_count;
+        if (stage_end <= layer) continue;
+        Add(g, i, pools[PlaceOf(stage.pool)]);
+        ranks += group.replica_count * stage.context_parallel;
+        next = std::min(next, stage_end);
+        break;
+      }
+    }
+    ring.ranks = std::max(ring.ranks, ranks);
+    for (const auto& [place, members] : pools) AddHopsInside(place, members, ring);
+    AddHopsBetween(pools, ring);
+    return next;
+  }
+
   [[nodiscard]] int PlaceOf(const std::string& pool) const {
     const auto& pools = problem_.cluster.pools;
     return static_cast<int>(std::ranges::find(pools, pool, &NodePool::name) - pools.begin());

@@ -29,4 +29,11 @@ struct ListedMixes {
 std::optional<ListedMixes> ListMixes(const Problem& problem, std::int64_t limit,
                                      const Calibration& calibration = {});
 
+// Returns a smaller one, whose mixes and replicas that differ can both be listed: 2 to 12 devices,
+// 2 to 6 layers.
+Problem RandomReplicaProblem(std::mt19937_64& random);
+
+// Lists every plan of the same page whose replicas differ.
+std::optional<ListedMixes> ListReplicas(const Problem& problem, std::int64_t limit);
+
 }  // namespace meshwright

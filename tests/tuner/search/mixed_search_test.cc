@@ -10,6 +10,7 @@
 #include <random>
 
 #include "estimator/learning/calibration.h"
+#include "estimator/model/analytic_model.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
@@ -54,6 +55,33 @@ void ExpectTheFastest(int count, const std::function<Calibration(const Problem&)
 
 TEST(MixedSearchTest, FindsTheFastestOfAllPlans) {
   ExpectTheFastest(ProblemCount(), [](const Problem&) { return Calibration(); });
+}
+
+TEST(MixedSearchTest, FindsTheFastestOfAllPlansWhoseReplicasDiffer) {
+  constexpr std::int64_t kMaxListed = 40'000;
+  const int count = ProblemCount();
+  std::mt19937_64 random(1);
+  int with_plan = 0;
+  int tried = 0;
+  while (tried < count) {
+    const Problem problem = RandomReplicaProblem(random);
+    const std::optional<ListedMixes> listed = ListReplicas(problem, kMaxListed);
+    if (!listed.has_value()) continue;
+    ++tried;
+    SCOPED_TRACE(tried);
+    const MixedFound found = SearchMixed(problem, {}, {});
+    const SetFound* const fastest = FastestOf(found.replicas);
+    ASSERT_EQ(fastest != nullptr, listed->least.has_value()) << MakePlanKey(listed->fastest).text;
+    for (const SetFound& set : found.replicas) EXPECT_TRUE(set.IsProven());
+    if (fastest == nullptr) continue;
+    ++with_plan;
+    const double share = fastest->best->estimate.step_time / *listed->least;
+    EXPECT_NEAR(share, 1, 1e-9) << MakePlanKey(listed->fastest).text << "\n"
+                                << MakePlanKey(fastest->best->plan).text;
+    AnalyticModel model(ToEstimatorProblem(problem));
+    EXPECT_EQ(model.Full(fastest->best->plan).step_time, fastest->best->estimate.step_time);
+  }
+  EXPECT_GT(with_plan, count / 3);
 }
 
 // The chips of the first pool are slower than modelled and need more memory; the others are faster

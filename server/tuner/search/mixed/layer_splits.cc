@@ -74,6 +74,7 @@ LayerSplits::Rest LayerSplits::FindRest(int stage, int first_layer, int most_lay
     const StagePrice price = pipeline_.PriceOf(stage, first_layer, layers);
     const Seconds work = price.forward + price.backward;
     if (!price.fits || pipeline_.micro_batches() * work > most_) break;
+    if (price.is_late) continue;
     const Seconds own = Around(stage, price, Seconds(0), hop + next.sum);
     const Rest rest = {.sum = work + hop + next.sum,
                        .bound = std::max(own, work + hop + next.bound),
@@ -108,6 +109,7 @@ std::vector<LayerSplits::Child> LayerSplits::ChildrenOf(const Node& node, Second
     const StagePrice price = pipeline_.PriceOf(node.stage, node.first_layer, layers);
     const Seconds work = price.forward + price.backward;
     if (!price.fits || pipeline_.micro_batches() * work > most_) break;
+    if (price.is_late) continue;
     Child child;
     child.own = {.layers = layers, .recomputed = price.recomputed};
     child.node.stage = node.stage + 1;

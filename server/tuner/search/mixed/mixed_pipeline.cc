@@ -36,6 +36,30 @@ MixedPipeline::MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> 
   TakeMessages(shape, problem, model);
 }
 
+MixedPipeline::MixedPipeline(const ParallelPlan& plan, StagePrices& prices, AnalyticModel& model)
+    : layers_(model.problem().model.layer_count),
+      micro_batches_(plan.replica_groups.front().micro_batch_count),
+      time_ratio_(1),
+      fixed_(0),
+      prices_({&prices}),
+      stretch_of_(plan.replica_groups.front().stages.size(), 0) {
+  const EstimatorProblem& problem = model.problem();
+  const StageRuns runs(plan, 0, problem, model.caches().units);
+  const PipelineMessages messages = MessagesOf(runs, problem);
+  const Hop each = {.forward = messages.each, .backward = messages.each};
+  std::vector<Hop> behind = messages.hops;
+  if (behind.empty()) behind.assign(stretch_of_.size() - 1, each);
+  PlaceMessages(behind, problem);
+  tied_ = TiedGradientsTime(runs, model.memory().state_bytes().reduced_gradient, problem);
+}
+
+MixedPipeline MixedPipeline::With(int micro_batches, Seconds end) const {
+  MixedPipeline pipeline = *this;
+  pipeline.micro_batches_ = micro_batches;
+  pipeline.end_ = end;
+  return pipeline;
+}
+
 // Finds the messages from a plan that has at most two stages of each stretch.
 void MixedPipeline::TakeMessages(const MixedShape& shape, const Problem& problem,
                                  AnalyticModel& model) {
@@ -89,18 +113,39 @@ int MixedPipeline::MostLayers(int stage, Seconds work) const {
   return most < layers_ ? static_cast<int>(std::max(0.0, most)) : layers_;
 }
 
-StagePrice MixedPipeline::PriceOf(int stage, int first_layer, int layers) const {
-  const auto i = static_cast<std::size_t>(stage);
+StagePrice MixedPipeline::BarePriceOf(int stage, int first_layer, int layers) const {
   const int p = stages();
   const PricedPlace place = {.is_first = stage == 0,
                              .is_last = stage + 1 == p,
                              .in_flight = std::min(micro_batches_, p - stage),
                              .first_layer = first_layer};
-  StagePrice price = prices_[static_cast<std::size_t>(stretch_of_[i])]->Of(place, layers);
-  price.forward += occupying_[i].forward;
-  price.backward += occupying_[i].backward;
+  const int stretch = stretch_of_[static_cast<std::size_t>(stage)];
+  StagePrice price = prices_[static_cast<std::size_t>(stretch)]->Of(place, layers);
   if (place.is_first || place.is_last) price.tail += tied_;
   return price;
+}
+
+StagePrice MixedPipeline::PriceOf(int stage, int first_layer, int layers) const {
+  const auto i = static_cast<std::size_t>(stage);
+  StagePrice price = BarePriceOf(stage, first_layer, layers);
+  price.forward += occupying_[i].forward;
+  price.backward += occupying_[i].backward;
+  if (end_.has_value()) {
+    price.is_late = price.tail >= *end_;
+    price.tail = Seconds(0);
+  }
+  return price;
+}
+
+Seconds MixedPipeline::TailOf(const std::vector<StageLayers>& split) const {
+  Seconds longest(0);
+  int first_layer = 0;
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    const StagePrice price = BarePriceOf(static_cast<int>(i), first_layer, split[i].layers);
+    longest = std::max(longest, price.tail);
+    first_layer += split[i].layers;
+  }
+  return longest;
 }
 
 Seconds MixedPipeline::HopBehind(int stage) const { return hops_[static_cast<std::size_t>(stage)]; }

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "estimator/model/analytic_model.h"
 #include "estimator/pipeline/program.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/search/mixed/mixed_shape.h"
 #include "server/tuner/search/mixed/stage_prices.h"
@@ -19,6 +21,18 @@ class MixedPipeline {
   // `prices` are those of the shape's stretches. All referents outlive the pipeline.
   MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> prices, const Problem& problem,
                 AnalyticModel& model);
+
+  // The pipeline of one replica of a plan whose replicas differ. Its costs are those of the
+  // pipeline alone, without tails and the factor on whole steps. `plan` has no other group. All
+  // referents outlive the pipeline.
+  MixedPipeline(const ParallelPlan& plan, StagePrices& prices, AnalyticModel& model);
+
+  // Returns the pipeline of a replica with so many micro-batches whose tails are shorter than
+  // `end`.
+  [[nodiscard]] MixedPipeline With(int micro_batches, Seconds end) const;
+
+  // Returns the longest tail of a replica's stages.
+  [[nodiscard]] Seconds TailOf(const std::vector<StageLayers>& split) const;
 
   // Returns the price of a stage, with the messages that occupy it.
   [[nodiscard]] StagePrice PriceOf(int stage, int first_layer, int layers) const;
@@ -36,6 +50,7 @@ class MixedPipeline {
 
  private:
   void TakeMessages(const MixedShape& shape, const Problem& problem, AnalyticModel& model);
+  [[nodiscard]] StagePrice BarePriceOf(int stage, int first_layer, int layers) const;
   // Takes the messages behind each stage but the last.
   void PlaceMessages(const std::vector<Hop>& behind, const EstimatorProblem& problem);
 
@@ -48,6 +63,7 @@ class MixedPipeline {
   std::vector<Hop> occupying_;   // messages that a stage waits for in its passes
   std::vector<Seconds> hops_;    // behind each stage, beside computation
   Seconds tied_ = Seconds(0);
+  std::optional<Seconds> end_ = {};  // of the tails of a replica, which are left out of the prices
 };
 
 }  // namespace meshwright

@@ -4,6 +4,8 @@
 
 #include "estimator/model/analytic_model.h"
 #include "server/tuner/search/mixed/mixed_space.h"
+#include "server/tuner/search/mixed/replica_search.h"
+#include "server/tuner/search/mixed/replica_space.h"
 
 namespace meshwright {
 
@@ -32,6 +34,11 @@ MixedFound SearchMixed(const Problem& problem, const Calibration& calibration,
   for (const std::vector<int>& pools : space.Sets()) {
     found.equal.push_back(SearchSet(context, pools, MixDegrees::kEqual, own, std::nullopt));
     found.sets.push_back(SearchSet(context, pools, MixDegrees::kAny, own, found.equal.back().best));
+  }
+  ReplicaSpace replicas(problem, space);
+  if (replicas.shared().empty()) return found;
+  for (const std::vector<int>& pools : space.Sets()) {
+    found.replicas.push_back(SearchReplicas(problem, replicas, space, model, pools, own));
   }
   return found;
 }

@@ -15,6 +15,8 @@ namespace meshwright {
 struct MixedFound {
   std::vector<SetFound> sets = {};   // of two pools or more
   std::vector<SetFound> equal = {};  // the same sets, only plans whose stages have equal degrees
+  // The same sets, plans whose replicas differ. Empty if the framework runs none.
+  std::vector<SetFound> replicas = {};
 };
 
 // Returns the set with the fastest plan, or null if no plan fits.

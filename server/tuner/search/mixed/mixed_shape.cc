@@ -76,12 +76,14 @@ ParallelPlan PlanOf(const MixedShape& shape, const std::vector<StageLayers>& spl
   return plan;
 }
 
-ParallelPlan EvenPlanOf(const MixedShape& shape, const Problem& problem) {
-  const int stages = StageCount(shape);
-  const int layers = problem.model.layer_count;
+std::vector<StageLayers> EvenSplit(int layers, int stages) {
   std::vector<StageLayers> split(static_cast<std::size_t>(stages), {.layers = layers / stages});
   for (int i = 0; i < layers % stages; ++i) ++split[static_cast<std::size_t>(i)].layers;
-  return PlanOf(shape, split, problem);
+  return split;
+}
+
+ParallelPlan EvenPlanOf(const MixedShape& shape, const Problem& problem) {
+  return PlanOf(shape, EvenSplit(problem.model.layer_count, StageCount(shape)), problem);
 }
 
 }  // namespace meshwright

@@ -68,6 +68,10 @@ struct StageLayers {
 ParallelPlan PlanOf(const MixedShape& shape, const std::vector<StageLayers>& split,
                     const Problem& problem);
 
+// Returns as even a split over the stages as there is, without recomputation. There are at least as
+// many layers as stages.
+std::vector<StageLayers> EvenSplit(int layers, int stages);
+
 // Returns a plan of this shape with as even a split as there is, to ask what is legal. The model
 // has at least as many layers as the shape has stages.
 ParallelPlan EvenPlanOf(const MixedShape& shape, const Problem& problem);

@@ -30,11 +30,12 @@ class MixedSpace {
 
   // Returns true if the checker of plans and the framework's rules allow the shape.
   [[nodiscard]] bool Allows(const MixedShape& shape) const;
+  // Returns true if the user's choices allow this value.
+  [[nodiscard]] bool Takes(Dimension dimension, int value) const;
   // Returns the number of ways to share out the layers over so many stages, at most kManyPlans.
   [[nodiscard]] std::int64_t SplitCount(int stages) const;
 
  private:
-  [[nodiscard]] bool Takes(Dimension dimension, int value) const;
   [[nodiscard]] bool TakesRest() const;
   [[nodiscard]] std::vector<MixRecompute> Recomputes() const;
   [[nodiscard]] bool RecomputesByStage() const;

@@ -345,7 +345,8 @@ const std::vector<SharedPrices::Option>& SharedPrices::OptionsOf(int pool, std::
   if (is_new) {
     const SharedDegrees& chosen = space_.shared()[shared];
     for (const PoolDegrees& degrees : space_.DegreesOf(pool, chosen)) {
-      prices_.push_back(std::make_unique<StagePrices>(chosen, degrees, problem_, model_));
+      prices_.push_back(
+          std::make_unique<StagePrices>(StretchOf(chosen, degrees, problem_), model_));
       entry->second.push_back({.degrees = degrees,
                                .prices = prices_.back().get(),
                                .rate = degrees.stages / prices_.back()->LeastLayer().count()});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include "estimator/layer/layer_cost.h"
 #include "estimator/model/memory.h"
@@ -30,19 +31,28 @@ Seconds WallOf(const LayerPasses<PassSums>& layer, MixRecompute recompute, bool 
 
 }  // namespace
 
-StagePrices::StagePrices(const SharedDegrees& shared, const PoolDegrees& degrees,
-                         const Problem& problem, AnalyticModel& model)
-    : model_(model),
-      recompute_(shared.recompute),
-      own_(StageOf(degrees, shared, problem)),
-      micro_batches_(problem.workload.global_batch_size / shared.sequences),
-      has_kinds_(model.caches().units.layers().kinds().size() > 1) {
+PricedStretch StretchOf(const SharedDegrees& shared, const PoolDegrees& degrees,
+                        const Problem& problem) {
   // Every mixed plan has two stages or more, and its costs do not depend on how many more.
-  const ParallelPlan plan = FlatPlanOf(shared, 2, problem);
+  return {.plan = FlatPlanOf(shared, 2, problem),
+          .stage = StageOf(degrees, shared, problem),
+          .recompute = shared.recompute,
+          .micro_batches = problem.workload.global_batch_size / shared.sequences};
+}
+
+StagePrices::StagePrices(const PricedStretch& stretch, AnalyticModel& model)
+    : model_(model),
+      recompute_(stretch.recompute),
+      own_(stretch.stage),
+      micro_batches_(stretch.micro_batches),
+      pipeline_(std::min(2, stretch.plan.pipeline_parallel)),
+      has_kinds_(model.caches().units.layers().kinds().size() > 1) {
+  const ParallelPlan& plan = stretch.plan;
   own_.recompute = RecomputeOf(recompute_, 0);
   devices_ = BareDevices(plan, own_, model.problem());
   UnitCostCache& units = model.caches().units;
   devices_.unit = &units.CostsOf(devices_.sharding, *devices_.pool, own_.recompute);
+  devices_.ring = stretch.ring;
   devices_.states = StateShardingOf(plan, devices_);
   sums_ = &units.TimesOf(devices_).sums;
   time_ratio_ = model.time().RatioOf(devices_);
@@ -60,6 +70,16 @@ Seconds StagePrices::FindLeastLayer() const {
     least = std::min(least, WallOf(kind, recompute_, !has_kinds_));
   }
   return time_ratio_ * least;
+}
+
+Seconds StagePrices::LeastOfAll(int layers) const {
+  Seconds device(std::numeric_limits<double>::max());
+  for (const LayerPasses<PassSums>& kind : sums_->kinds) {
+    device = std::min(device, WallOf(kind, recompute_, false));
+  }
+  const Seconds ends = WallOf(sums_->embedding, MixRecompute::kNone, false) +
+                       WallOf(sums_->head, MixRecompute::kNone, false);
+  return std::max(layers * least_layer_, time_ratio_ * (layers * device + ends));
 }
 
 // A stage has at least one layer, beside which the embedding may be. The share of a sum is never
@@ -105,9 +125,9 @@ bool StagePrices::Fits(const Stage& stage, int in_flight) const {
 }
 
 StagePrice StagePrices::PriceOf(const Stage& stage, int recomputed) const {
-  const StageTime modelled = TimeOf(stage, *sums_, true);
+  const StageTime modelled = TimeOf(stage, *sums_, pipeline_ > 1);
   const StageTime time = Scaled(modelled, time_ratio_);
-  const PipelineShape shape = {.micro_batches = micro_batches_, .stages = 2};
+  const PipelineShape shape = {.micro_batches = micro_batches_, .stages = pipeline_};
   return {.fits = true,
           .recomputed = recomputed,
           .forward = time.work.forward,

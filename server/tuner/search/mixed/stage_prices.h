@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -25,6 +26,7 @@ struct StagePrice {
   Seconds forward = Seconds(0);
   Seconds backward = Seconds(0);
   Seconds tail = Seconds(0);  // of the step, after the pipeline
+  bool is_late = false;       // the tail is longer than a search allows
 };
 
 // The place of a stage in its pipeline, as far as its cost depends on it.
@@ -35,13 +37,26 @@ struct PricedPlace {
   int first_layer = 0;
 };
 
+// The facts that are the same for all stages of a stretch.
+struct PricedStretch {
+  ParallelPlan plan =
+      {};                // the fields that hold for all stages; its pipeline has one stage or more
+  StagePlan stage = {};  // without layers and recomputation
+  MixRecompute recompute = MixRecompute::kNone;
+  int micro_batches = 1;                 // no stage ever holds more
+  std::optional<ReplicaRing> ring = {};  // of replicas that differ
+};
+
+// Returns those of a stretch of a mixed pipeline.
+PricedStretch StretchOf(const SharedDegrees& shared, const PoolDegrees& degrees,
+                        const Problem& problem);
+
 // Prices the stages of one stretch: by the estimator's own parts, stage by stage, so that a plan
 // costs what its stages cost. Remembers the prices.
 class StagePrices {
  public:
-  // The problem and the model, which is of this problem, outlive the prices.
-  StagePrices(const SharedDegrees& shared, const PoolDegrees& degrees, const Problem& problem,
-              AnalyticModel& model);
+  // The model outlives the prices.
+  StagePrices(const PricedStretch& stretch, AnalyticModel& model);
   StagePrices(const StagePrices&) = delete;  // stages point to the devices
   StagePrices& operator=(const StagePrices&) = delete;
 
@@ -50,6 +65,9 @@ class StagePrices {
 
   // Returns a lower bound of the time of one layer in both passes.
   [[nodiscard]] Seconds LeastLayer() const { return least_layer_; }
+  // Returns a lower bound of the time of all layers of the model, with the embedding and the output
+  // layer, in both passes.
+  [[nodiscard]] Seconds LeastOfAll(int layers) const;
   // Returns the largest share that the forward pass has in the time of a stage, without messages.
   [[nodiscard]] double MostForward() const { return most_forward_; }
   // Returns a lower bound of the tail of a stage that has so many layers or more; 0 if it depends
@@ -77,6 +95,7 @@ class StagePrices {
   MixRecompute recompute_;
   StagePlan own_;
   int micro_batches_;
+  int pipeline_;    // stages, or 2 if there are more
   bool has_kinds_;  // costs depend on which layers a stage has
   StageDevices devices_;
   std::unique_ptr<TailModel> tails_;

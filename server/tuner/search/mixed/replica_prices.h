@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "estimator/model/analytic_model.h"
+#include "estimator/model/stage.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/search/mixed/layer_splits.h"
+#include "server/tuner/search/mixed/mixed_pipeline.h"
+#include "server/tuner/search/mixed/replica_shape.h"
+#include "server/tuner/search/mixed/stage_prices.h"
+
+namespace meshwright {
+
+// A split of the layers of a group's replicas, and its costs.
+struct PricedSplit {
+  std::vector<StageLayers> split = {};
+  Seconds pipeline = Seconds(0);
+  Seconds tail = Seconds(0);
+};
+
+// The bounds within which a split is looked for.
+struct SplitGoal {
+  Seconds useful = Seconds(0);  // pipelines that take as long or longer are of no use
+  Seconds enough = Seconds(0);  // a pipeline that takes no longer is as good as any
+  Seconds end = Seconds(0);     // all tails must be shorter
+};
+
+// Prices the replicas of one group by the estimator's own parts, and finds the split of their
+// layers. Remembers what it finds.
+class ReplicaPrices {
+ public:
+  // `ring` is that of the plan. The problem and the model outlive the prices.
+  ReplicaPrices(const SharedByReplicas& shared, const ReplicaDegrees& degrees,
+                const ReplicaRing& ring, const Problem& problem, AnalyticModel& model);
+
+  // Returns false if no split fits, however few micro-batches there are. True may be wrong.
+  [[nodiscard]] bool MayFit() const { return may_fit_; }
+  // Returns a lower bound of the tails of all splits that fit.
+  Seconds LeastTail();
+
+  // Returns as even a split as there is, or nullopt if it does not fit.
+  std::optional<PricedSplit> FindEven(int micro_batches);
+  // Returns the fastest split for so many micro-batches, or one that is fast enough; nullopt if
+  // none is within the goal. Takes the partial splits that it looks at from `nodes_left`, and sets
+  // `least_left_out` to the bound of those for which none were left.
+  std::optional<PricedSplit> Find(int micro_batches, const SplitGoal& goal,
+                                  std::int64_t& nodes_left, std::optional<Seconds>& least_left_out);
+
+ private:
+  // What is known of the splits for so many micro-batches whose tails are shorter than an end.
+  struct Known {
+    std::optional<PricedSplit> found = {};
+    bool is_fastest = false;
+    Seconds none_below = Seconds(0);
+  };
+
+  [[nodiscard]] ParallelPlan PlanOf(const ReplicaWork& work) const;
+  [[nodiscard]] PricedSplit Priced(int micro_batches, std::vector<StageLayers> split);
+  void Search(int micro_batches, const SplitGoal& goal, std::int64_t& nodes_left,
+              std::optional<Seconds>& least_left_out, Known& known);
+
+  const SharedByReplicas& shared_;
+  ReplicaDegrees degrees_;
+  const Problem& problem_;
+  AnalyticModel& model_;
+  StagePrices prices_;
+  MixedPipeline pipeline_;
+  bool may_fit_ = false;
+  std::optional<Seconds> least_tail_ = {};
+  std::map<int, std::map<Seconds, Known>> known_;  // by micro-batches and end
+};
+
+}  // namespace meshwright
