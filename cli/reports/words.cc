@@ -71,15 +71,17 @@ std::string RecomputeOfStage(const v1::StagePlan& stage) {
   return fmt::format("{}", count);
 }
 
+using Stages = google::protobuf::RepeatedPtrField<v1::StagePlan>;
+
 // Returns a stretch of stages of one pool, from `first` to before `end`:
 // "ix pp4 tp2 dp16 mb1, layers 2x10+2x11, recompute 3+2x1+0".
-std::string StretchWords(const v1::Plan& plan, int first, int end) {
-  const v1::StagePlan& stage = plan.stages(first);
+std::string StretchWords(const Stages& stages, int first, int end) {
+  const v1::StagePlan& stage = stages[first];
   std::vector<int> layers;
   std::vector<std::string> recomputed;
   for (int i = first; i < end; ++i) {
-    layers.push_back(plan.stages(i).layer_count());
-    recomputed.push_back(RecomputeOfStage(plan.stages(i)));
+    layers.push_back(stages[i].layer_count());
+    recomputed.push_back(RecomputeOfStage(stages[i]));
   }
   std::string words = fmt::format("{} pp{} tp{} dp{}", stage.pool(), end - first,
                                   stage.tensor_parallel(), stage.data_parallel());
@@ -94,20 +96,32 @@ bool AreAlike(const v1::StagePlan& a, const v1::StagePlan& b) {
          a.micro_batch_size() == b.micro_batch_size();
 }
 
-// Returns a plan whose stages have shapes of their own, each stretch of like stages by itself. The
-// plan's flat sizes do not hold for it.
-std::string MixedWords(const v1::Plan& plan) {
+// Returns a pipeline whose stages have shapes of their own, each stretch of like stages by itself.
+std::string PipelineWords(const Stages& stages) {
   std::vector<std::string> stretches;
-  for (int first = 0; first < plan.stages_size();) {
+  for (int first = 0; first < stages.size();) {
     int end = first + 1;
-    while (end < plan.stages_size() && AreAlike(plan.stages(first), plan.stages(end))) ++end;
-    stretches.push_back(StretchWords(plan, first, end));
+    while (end < stages.size() && AreAlike(stages[first], stages[end])) ++end;
+    stretches.push_back(StretchWords(stages, first, end));
     first = end;
   }
+  return fmt::format("{}", fmt::join(stretches, "; "));
+}
+
+// Returns a plan whose stages have shapes of their own, or whose replicas differ: each group of
+// these as "8 replicas of 48 micro-batches on ix ...". The plan's flat sizes do not hold for it.
+std::string MixedWords(const v1::Plan& plan) {
+  std::vector<std::string> pipelines;
+  for (const v1::ReplicaGroup& group : plan.replica_groups()) {
+    pipelines.push_back(fmt::format("{} {} of {} micro-batches on {}", group.replica_count(),
+                                    group.replica_count() == 1 ? "replica" : "replicas",
+                                    group.micro_batch_count(), PipelineWords(group.stages())));
+  }
+  if (pipelines.empty()) pipelines.push_back(PipelineWords(plan.stages()));
   std::string shared = fmt::format("{} zero{}", plan.schedule(), plan.zero_stage());
   if (plan.sequence_parallel()) shared += " sp";
   if (plan.expert_parallel() > 1) shared += fmt::format(" ep{}", plan.expert_parallel());
-  return fmt::format("{}; {}", fmt::join(stretches, "; "), shared);
+  return fmt::format("{}; {}", fmt::join(pipelines, "; "), shared);
 }
 
 void AddSizes(const v1::Plan& plan, std::vector<std::string>& words) {
@@ -232,7 +246,7 @@ std::string EndWords(const std::string& outcome, const std::string& failure_clas
 }
 
 std::string PlanWords(const v1::Plan& plan) {
-  if (!plan.stages().empty()) return MixedWords(plan);
+  if (!plan.stages().empty() || !plan.replica_groups().empty()) return MixedWords(plan);
   std::vector<std::string> words;
   AddSizes(plan, words);
   if (plan.pipeline_parallel() > 1) words.push_back(plan.schedule());

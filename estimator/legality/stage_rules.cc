@@ -86,13 +86,15 @@ bool HasReplicaGroups(const EstimatorProblem&, const ParallelPlan& plan) {
   return !plan.replica_groups.empty();
 }
 
-// Returns true if replicas differ in more than their chips and their micro-batch sizes.
+// Returns true if replicas differ in more than their chips and their micro-batch sizes, or stages
+// in their layers.
 bool HasReplicasOfOwnShape(const EstimatorProblem&, const ParallelPlan& plan) {
   if (plan.replica_groups.empty()) return false;
   const ReplicaGroup& first = plan.replica_groups.front();
-  const auto is_like = [](const StagePlan& a, const StagePlan& b) {
+  const int layers = first.stages.front().layer_count;
+  const auto is_like = [&](const StagePlan& a, const StagePlan& b) {
     return std::tie(a.tensor_parallel, a.context_parallel, a.layer_count, a.recompute) ==
-           std::tie(b.tensor_parallel, b.context_parallel, b.layer_count, b.recompute);
+           std::tie(b.tensor_parallel, b.context_parallel, layers, b.recompute);
   };
   return std::ranges::any_of(plan.replica_groups, [&](const ReplicaGroup& group) {
     return group.micro_batch_count != first.micro_batch_count ||
@@ -136,9 +138,11 @@ constexpr LegalityRule kRules[] = {
      .sentence =
          "replicas differ in their chips and their micro-batch sizes only: all have the same "
          "parallelism, layers and recomputation, and run as many micro-batches",
-     .source = "FlagScale 0.3, README: --hetero-mode dp, --hetero-micro-batch-sizes; "
-               "megatron/training/training.py: the batch is get_num_microbatches() x the sum of "
-               "hetero_micro_batch_sizes x hetero_data_parallel_splits",
+     .source =
+         "FlagScale 0.3, README: --hetero-mode dp, --hetero-micro-batch-sizes; "
+         "megatron/training/training.py: the batch is get_num_microbatches() x the sum of "
+         "hetero_micro_batch_sizes x hetero_data_parallel_splits; Megatron-LM: num_layers must be "
+         "divisible by the pipeline's size",
      .is_broken = &HasReplicasOfOwnShape,
      .is_for_stages = true},
     {.frameworks = kEqualRanks,

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "estimator/model/stage.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/model/time_model.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
@@ -24,23 +27,23 @@ namespace {
 // A stage waits for messages if they take more than this share of its time.
 constexpr double kMuchWaiting = 0.25;
 
-// A boundary between two pools.
-struct Boundary {
-  double share = 0;          // of the step, in which a stage waits for its messages
-  BytesPerSecond rate = {};  // of its link, a node's
-};
-
-// The stage that limits a mix, and what its boundaries cost.
+// The stage that limits a mix, and what the links between its pools cost.
 struct Limit {
   MixBottleneck stage = {};
-  int layers = 0;
-  int like_count = 0;      // neighbouring stages that are equal to it
-  Boundary boundary = {};  // the slowest between pools
+  std::string stages = {};    // it and its like: "2 stages of 16 layers"
+  std::string boundary = {};  // "the boundary of 25 GB/s a node takes 1.4 % of the step"
 };
 
-Boundary SlowestBoundary(const StageRuns& stages, const PlanTime& time,
-                         const ClusterSpec& cluster) {
-  Boundary slowest;
+std::string BoundaryWords(std::string_view what, BytesPerSecond rate, double share) {
+  return fmt::format("the {} of {:.3g} GB/s a node takes {:.1f} % of the step", what,
+                     rate.rate / 1e9, 100 * share);
+}
+
+// Names the boundary between pools whose messages a stage waits for longest.
+std::string SlowestBoundary(const StageRuns& stages, const PlanTime& time,
+                            const ClusterSpec& cluster) {
+  double longest = 0;
+  BytesPerSecond rate = {};
   for (int i = 0; i + 1 < stages.stage_count(); ++i) {
     const NodePool& from = *stages.StageAt(i).devices->pool;
     const NodePool& to = *stages.StageAt(i + 1).devices->pool;
@@ -48,13 +51,62 @@ Boundary SlowestBoundary(const StageRuns& stages, const PlanTime& time,
     const Seconds each = time.hops.empty() ? 2 * time.shape.point_to_point
                                            : Sum(time.hops[static_cast<std::size_t>(i)]);
     const double share = time.shape.micro_batches * each / time.step;
-    if (share <= slowest.share) continue;
-    slowest = {.share = share, .rate = LinkBetween(from, to, cluster).link.bandwidth_per_node};
+    if (share <= longest) continue;
+    longest = share;
+    rate = LinkBetween(from, to, cluster).link.bandwidth_per_node;
   }
-  return slowest;
+  return BoundaryWords("boundary", rate, longest);
 }
 
-Limit LimitOf(const ParallelPlan& plan, AnalyticModel& model) {
+// Names the slowest link between pools whose replicas add up their gradients.
+std::string GradientBoundary(const Contender& mix, const ClusterSpec& cluster) {
+  std::vector<const NodePool*> pools;
+  for (const NodePool& pool : cluster.pools) {
+    if (std::ranges::find(mix.pools, pool.name) != mix.pools.end()) pools.push_back(&pool);
+  }
+  std::optional<BytesPerSecond> slowest;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const NodePool& next = *pools[(i + 1) % pools.size()];  // as the ring passes
+    const BytesPerSecond rate = LinkBetween(*pools[i], next, cluster).link.bandwidth_per_node;
+    if (!slowest.has_value() || rate.rate < slowest->rate) slowest = rate;
+  }
+  const Seconds sum = mix.estimate.breakdown[static_cast<std::size_t>(TimeCause::kDataParallel)];
+  return BoundaryWords("sum of the gradients over a link", slowest.value_or(BytesPerSecond{}),
+                       sum / mix.estimate.step_time);
+}
+
+std::string StageWords(int stages, int layers) {
+  return stages == 1 ? fmt::format("a stage of {} layers", layers)
+                     : fmt::format("{} stages of {} layers", stages, layers);
+}
+
+// The stage that computes for the largest share of the step limits replicas that differ.
+Limit LimitOfReplicas(const Contender& mix, const ClusterSpec& cluster) {
+  const std::vector<StageEstimate>& stages = mix.estimate.stages;
+  const auto busiest = std::ranges::min_element(stages, {}, &StageEstimate::idle_ratio);
+  const auto at = static_cast<std::size_t>(busiest - stages.begin());
+  std::size_t first = 0;  // of its group
+  while (stages[first].replica_group != busiest->replica_group) ++first;
+  const ReplicaGroup& group =
+      mix.plan.replica_groups[static_cast<std::size_t>(busiest->replica_group)];
+  const StagePlan& stage = group.stages[at - first];
+  const bool recomputes = stage.recompute.granularity != RecomputeGranularity::kNone;
+  const double occupied = (busiest->forward + busiest->backward + busiest->messages).count();
+  const bool waits = busiest->messages.count() > kMuchWaiting * occupied;
+  const auto like = std::ranges::count(group.stages, stage);
+  return {.stage = {.pool = busiest->pool,
+                    .stage = static_cast<int>(at),
+                    .cause = waits ? "messages" : (recomputes ? "memory" : "compute")},
+          .stages = fmt::format("{} {} of {}", group.replica_count,
+                                group.replica_count == 1 ? "replica" : "replicas",
+                                StageWords(static_cast<int>(like), stage.layer_count)),
+          .boundary = GradientBoundary(mix, cluster)};
+}
+
+Limit LimitOf(const Contender& mix, AnalyticModel& model) {
+  const ClusterSpec& cluster = model.problem().cluster;
+  const ParallelPlan& plan = mix.plan;
+  if (!plan.replica_groups.empty()) return LimitOfReplicas(mix, cluster);
   const StageRuns stages = model.StagesOf(plan);
   const PlanTime time = model.time().Of(stages, PipelineModel::kSimulated, model.caches());
   const auto run = std::ranges::find_if(
@@ -66,9 +118,8 @@ Limit LimitOf(const ParallelPlan& plan, AnalyticModel& model) {
   return {.stage = {.pool = plan.stages[static_cast<std::size_t>(run->first)].pool,
                     .stage = run->first,
                     .cause = cause},
-          .layers = run->stage.layer_count,
-          .like_count = run->count,
-          .boundary = SlowestBoundary(stages, time, model.problem().cluster)};
+          .stages = StageWords(run->count, run->stage.layer_count),
+          .boundary = SlowestBoundary(stages, time, cluster)};
 }
 
 const Contender* FastestContender(const std::vector<Contender>& contenders) {
@@ -77,19 +128,11 @@ const Contender* FastestContender(const std::vector<Contender>& contenders) {
   return fastest == contenders.end() ? nullptr : &*fastest;
 }
 
-std::string BoundaryWords(const Boundary& boundary) {
-  return fmt::format("the boundary of {:.3g} GB/s a node takes {:.1f} % of the step",
-                     boundary.rate.rate / 1e9, 100 * boundary.share);
-}
-
 std::string WhyMix(const Limit& limit) {
-  const std::string stages =
-      limit.like_count == 1 ? fmt::format("a stage of {} layers", limit.layers)
-                            : fmt::format("{} stages of {} layers", limit.like_count, limit.layers);
   const std::string memory =
       limit.stage.cause == "memory" ? ", which recompute because memory is short" : "";
-  return fmt::format("Pool \"{}\" limits the mix with {}{}; {}", limit.stage.pool, stages, memory,
-                     BoundaryWords(limit.boundary));
+  return fmt::format("Pool \"{}\" limits the mix with {}{}; {}", limit.stage.pool, limit.stages,
+                     memory, limit.boundary);
 }
 
 std::string WhyNot(const Contender& alone, const Contender* mix, const Heterogeneous& answer,
@@ -123,6 +166,7 @@ void AddGenerations(const MixContest& contest, const Contender* mix, const Probl
           generation.tokens_per_second / answer.upper_bound_tokens_per_second;
     }
   };
+  if (contest.replicas.has_value()) add("hetero_dp", *contest.replicas);
   if (contest.equal.has_value()) add("hetero_pp", *contest.equal);
   if (mix != nullptr) add("hetero_tp", *mix);
 }
@@ -145,9 +189,13 @@ void AddSets(const MixContest& contest, const Problem& problem, Heterogeneous& a
 std::vector<std::string> PoolsOf(const ParallelPlan& plan) {
   if (!StagesNamePools(plan)) return plan.pools;
   std::vector<std::string> pools;
-  for (const StagePlan& stage : plan.stages) {
-    if (pools.empty() || pools.back() != stage.pool) pools.push_back(stage.pool);
-  }
+  const auto add = [&](const std::vector<StagePlan>& stages) {
+    for (const StagePlan& stage : stages) {
+      if (pools.empty() || pools.back() != stage.pool) pools.push_back(stage.pool);
+    }
+  };
+  add(plan.stages);
+  for (const ReplicaGroup& group : plan.replica_groups) add(group.stages);
   return pools;
 }
 
@@ -172,9 +220,9 @@ Heterogeneous Compare(const MixContest& contest, double margin, const Problem& p
   AddGenerations(contest, mix, problem, answer);
   std::string boundary;
   if (mix != nullptr) {
-    const Limit limit = LimitOf(mix->plan, model);
+    const Limit limit = LimitOf(*mix, model);
     answer.bottleneck = limit.stage;
-    boundary = BoundaryWords(limit.boundary);
+    boundary = limit.boundary;
     answer.reason = WhyMix(limit);
   }
   if (alone == nullptr) {

@@ -16,7 +16,7 @@ namespace meshwright {
 
 // The fastest plan of a pool alone, or of a set of pools, with its uncertainty.
 struct Contender {
-  std::vector<std::string> pools = {};  // in the order of the pipeline
+  std::vector<std::string> pools = {};  // in the order of the pipeline, or of the replica groups
   ParallelPlan plan = {};               // for the whole cluster
   Estimate estimate = {};
   TimeUncertainty uncertainty = {};
@@ -24,13 +24,14 @@ struct Contender {
 
 // The contenders for a job on a cluster of several pools.
 struct MixContest {
-  std::vector<Contender> alone = {};    // of the pools that hold the job
-  std::vector<Contender> mixes = {};    // of the sets that do
-  std::optional<Contender> equal = {};  // the fastest mix whose stages have equal degrees
-  double gap = 0;                       // of the fastest plan of all
+  std::vector<Contender> alone = {};       // of the pools that hold the job
+  std::vector<Contender> mixes = {};       // of the sets that do
+  std::optional<Contender> equal = {};     // the fastest mix whose stages have equal degrees
+  std::optional<Contender> replicas = {};  // the fastest mix whose replicas differ
+  double gap = 0;                          // of the fastest plan of all
 };
 
-// Returns the pools that a plan uses, in the order of its pipeline.
+// Returns the pools that a plan uses, in the order of its pipeline or of its replica groups.
 std::vector<std::string> PoolsOf(const ParallelPlan& plan);
 
 double TokensPerSecond(const Estimate& estimate, const Problem& problem);

@@ -16,6 +16,7 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
+#include "estimator/problem/legality_rule.h"
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/status.h"
@@ -36,6 +37,7 @@
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/mixed/mixed_search.h"
 #include "server/tuner/search/mixed/mixed_space.h"
+#include "server/tuner/search/mixed/replica_space.h"
 #include "server/tuner/search/question_search.h"
 #include "server/tuner/search/search_plan.h"
 #include "server/tuner/search/stop_status.h"
@@ -148,6 +150,7 @@ Summary SummaryOf(const std::vector<PoolAlone>& pools, const MixedFound& found) 
   Summary summary;
   for (const PoolAlone& pool : pools) summary.Add(pool);
   for (const SetFound& set : found.sets) summary.Add(set);
+  for (const SetFound& set : found.replicas) summary.Add(set);
   return summary;
 }
 
@@ -179,6 +182,15 @@ Contender ContenderOf(const ParallelPlan& plan, AnalyticModel& model) {
   return contender;
 }
 
+// Returns the fastest plan of a set of pools, or null if none fits.
+const RecomputeChoice* BestOfSet(const MixedFound& found, std::size_t set) {
+  const RecomputeChoice* best = found.sets[set].best.has_value() ? &*found.sets[set].best : nullptr;
+  if (found.replicas.empty() || !found.replicas[set].best.has_value()) return best;
+  const RecomputeChoice& replicas = *found.replicas[set].best;
+  const bool is_faster = best == nullptr || replicas.estimate.step_time < best->estimate.step_time;
+  return is_faster ? &replicas : best;
+}
+
 MixContest ContestOf(std::vector<PoolAlone>& pools, const MixedFound& found,
                      const PreparedQuestion& question, AnalyticModel& model) {
   const Problem& problem = question.problem;
@@ -190,10 +202,13 @@ MixContest ContestOf(std::vector<PoolAlone>& pools, const MixedFound& found,
     AnalyticModel own(ToEstimatorProblem(alone), pool.calibration);
     contest.alone.push_back(ContenderOf(result->model_optimum->plan, own));
   }
-  for (const SetFound& set : found.sets) {
-    if (set.best.has_value()) {
-      contest.mixes.push_back(ContenderOf(set.best->plan, model));
+  for (std::size_t i = 0; i < found.sets.size(); ++i) {
+    if (const RecomputeChoice* best = BestOfSet(found, i)) {
+      contest.mixes.push_back(ContenderOf(best->plan, model));
     }
+  }
+  if (const SetFound* replicas = FastestOf(found.replicas)) {
+    contest.replicas = ContenderOf(replicas->best->plan, model);
   }
   if (const SetFound* equal = FastestOf(found.equal)) {
     contest.equal = ContenderOf(equal->best->plan, model);
@@ -209,8 +224,10 @@ std::vector<RankedPlan> SureMixes(const PreparedQuestion& question, const MixedF
   const double least = question.request.choice.min_fit_probability;
   const auto ranked = [&](const MixedFound& each) {
     std::vector<RankedPlan> plans;
-    for (const SetFound& set : each.sets) {
-      if (set.best.has_value()) plans.push_back(RankPlan(set.best->plan, problem, model));
+    for (const std::vector<SetFound>* sets : {&each.sets, &each.replicas}) {
+      for (const SetFound& set : *sets) {
+        if (set.best.has_value()) plans.push_back(RankPlan(set.best->plan, problem, model));
+      }
     }
     std::ranges::stable_sort(plans, {},
                              [](const RankedPlan& plan) { return plan.estimate.step_time; });
@@ -221,7 +238,7 @@ std::vector<RankedPlan> SureMixes(const PreparedQuestion& question, const MixedF
   const Calibration& calibration = question.learnt.calibration;
   const MixedFound sure =
       SearchMixed(WithSureMemory(problem, least, calibration), calibration, options);
-  return FastestOf(sure.sets) == nullptr ? plans : ranked(sure);
+  return FastestOf(sure) == nullptr ? plans : ranked(sure);
 }
 
 bool FitsSurely(const RankedPlan& plan, const StudyRequest& request) {
@@ -258,8 +275,10 @@ std::optional<RankedPlan> OptimumOfPools(std::vector<PoolAlone>& pools) {
 
 // Explains why neither a pool nor a mix holds the job: by the pool that comes nearest.
 absl::StatusOr<StudyAnswer> NothingFits(std::vector<PoolAlone>& pools, const MixedFound& found) {
-  for (const SetFound& set : found.sets) {
-    if (set.stopped.has_value()) return StopStatus(*set.stopped, "no plan fits so far");
+  for (const std::vector<SetFound>* sets : {&found.sets, &found.replicas}) {
+    for (const SetFound& set : *sets) {
+      if (set.stopped.has_value()) return StopStatus(*set.stopped, "no plan fits so far");
+    }
   }
   PoolAlone* nearest = nullptr;
   for (PoolAlone& pool : pools) {
@@ -364,13 +383,21 @@ void WarnIfCut(StudyResult& result) {
       100 * result.search.optimality_gap));
 }
 
+// Says why replicas that differ are not searched.
+void WarnIfReplicasAreAlike(const Problem& problem, StudyResult& result) {
+  const LegalityRule* const rule = RuleAgainstReplicas(problem);
+  if (rule == nullptr) return;
+  result.warnings.push_back(fmt::format("replicas that differ are not searched: {}: {} ({})",
+                                        problem.profile.name, rule->sentence, rule->source));
+}
+
 // Returns INTERNAL if a mix of the answer is not legal or not possible.
 absl::Status CheckMixes(const StudyResult& result, const Problem& problem) {
   for (const RankedPlan& plan : result.plans) {
-    if (!plan.plan.stages.empty()) RETURN_IF_ERROR(CheckFound(plan, problem));
+    if (StagesNamePools(plan.plan)) RETURN_IF_ERROR(CheckFound(plan, problem));
   }
   const std::optional<RankedPlan>& optimum = result.model_optimum;
-  if (optimum.has_value() && !optimum->plan.stages.empty()) return CheckFound(*optimum, problem);
+  if (optimum.has_value() && StagesNamePools(optimum->plan)) return CheckFound(*optimum, problem);
   return absl::OkStatus();
 }
 
@@ -383,7 +410,7 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   std::vector<PoolAlone> pools = AnswerPools(question, HostUse::kAsAsked, answer_alone);
   AnalyticModel model(ToEstimatorProblem(problem), learnt.calibration);
   const MixedFound found = SearchMixed(problem, learnt.calibration, options);
-  const SetFound* const mix = FastestOf(found.sets);
+  const SetFound* const mix = FastestOf(found);
   if (BestPool(pools, request) == nullptr && mix == nullptr) {
     pools = AnswerPools(question, HostUse::kOpenIfNothingFits, answer_alone);
   }
@@ -417,6 +444,7 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
     result.recommendation = {.advice = Advice::kLaunch, .reason = ReasonToMix(compared)};
   }
   WarnIfCut(result);
+  WarnIfReplicasAreAlike(problem, result);
   result.heterogeneous = std::move(compared);
   return result;
 }

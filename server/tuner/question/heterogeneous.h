@@ -33,7 +33,7 @@ struct PoolSetPlan {
 
 // The best mixed plan of a generation of mixed training.
 struct MixGeneration {
-  std::string name = {};  // hetero_pp or hetero_tp
+  std::string name = {};  // hetero_dp, hetero_pp or hetero_tp
   double tokens_per_second = 0;
   double efficiency_ratio = 0;
 };

@@ -87,11 +87,13 @@ TEST(MixedStudyTest, MixesTwoEqualPoolsWithAFastBoundary) {
   EXPECT_LT(*mix.gain_low_ratio, mix.gain_ratio);
   ASSERT_THAT(mix.best_by_pool_set, SizeIs(3));
   EXPECT_THAT(mix.best_by_pool_set.front().pools, SizeIs(2));
-  ASSERT_THAT(mix.generations, SizeIs(2));
-  EXPECT_LE(mix.generations[0].tokens_per_second, mix.generations[1].tokens_per_second);
+  ASSERT_THAT(mix.generations, SizeIs(3));
+  EXPECT_EQ(mix.generations[0].name, "hetero_dp");
+  EXPECT_LE(mix.generations[0].tokens_per_second, mix.generations[2].tokens_per_second);
+  EXPECT_LE(mix.generations[1].tokens_per_second, mix.generations[2].tokens_per_second);
   EXPECT_TRUE(mix.bottleneck.has_value());
   const RankedPlan& first = result.plans.front();
-  EXPECT_THAT(first.plan.stages, SizeIs(Gt(1U)));
+  EXPECT_TRUE(StagesNamePools(first.plan));
   EXPECT_EQ(Evaluated(request, first.plan).step_time, first.estimate.step_time);
   EXPECT_EQ(Evaluated(request, result.model_optimum->plan).step_time,
             result.model_optimum->estimate.step_time);
@@ -232,6 +234,7 @@ int LayersOf(const ParallelPlan& plan, const std::string& pool) {
 // whichever pool is stated first.
 TEST(MixedStudyTest, LearnsOfEachChipByItsOwnRuns) {
   StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA800, 4), 100e9);
+  request.question.workload.framework_name = "flagscale";  // which has no replicas that differ
   const StudyResult before = ResultOf(request);
   for (const std::string pool : {"a", "b"}) {
     const std::string other = pool == "a" ? "b" : "a";
@@ -266,6 +269,7 @@ TEST(MixedStudyTest, LearnsOfEachChipByItsOwnRuns) {
 // A run that mixes chips teaches nothing of one of them alone.
 TEST(MixedStudyTest, LearnsOfMixesByMixedRuns) {
   StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA800, 4), 100e9);
+  request.question.workload.framework_name = "flagscale";  // which has no replicas that differ
   const StudyResult before = ResultOf(request);
   const RankedPlan& mix = before.plans.front();
   ASSERT_THAT(mix.plan.stages, SizeIs(Gt(1U)));
@@ -280,6 +284,78 @@ TEST(MixedStudyTest, LearnsOfMixesByMixedRuns) {
   const double ratio = Evaluated(request, mix.plan).step_time / mix.estimate.step_time;
   EXPECT_GT(ratio, 1.2);
   EXPECT_LT(ratio, 1.3);
+}
+
+// Returns the throughput of a generation, or 0 if the answer has none of this name.
+double TokensOf(const StudyResult& result, const std::string& generation) {
+  for (const MixGeneration& each : result.heterogeneous->generations) {
+    if (each.name == generation) return each.tokens_per_second;
+  }
+  return 0;
+}
+
+int ReplicasOn(const ParallelPlan& plan, const std::string& pool) {
+  int count = 0;
+  for (const ReplicaGroup& group : plan.replica_groups) {
+    if (group.stages.front().pool == pool) count += group.replica_count * group.micro_batch_count;
+  }
+  return count;
+}
+
+// Two pools of unequal chips, the second of which has few devices. Each pool trains replicas of its
+// own, and the faster one has more of the batch.
+TEST(MixedStudyTest, SharesOutTheBatchByTheSpeedOfThePools) {
+  StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", "nvidia-h100-sxm5-80gb", 4), 100e9);
+  request.question.workload.global_batch_size = 256;
+  const StudyResult result = ResultOf(request);
+  const Heterogeneous& mix = *result.heterogeneous;
+  const ParallelPlan& plan = result.model_optimum->plan;
+  ASSERT_THAT(plan.replica_groups, SizeIs(2));
+  EXPECT_EQ(TokensOf(result, "hetero_dp"), TokensOf(result, "hetero_tp"));
+  EXPECT_GT(TokensOf(result, "hetero_dp"), mix.lower_bound_tokens_per_second);
+  const int size_a = plan.replica_groups[0].stages.front().micro_batch_size;
+  const int size_b = plan.replica_groups[1].stages.front().micro_batch_size;
+  ASSERT_EQ(size_a, size_b);
+  EXPECT_LT(ReplicasOn(plan, "a"), ReplicasOn(plan, "b"));
+  EXPECT_EQ((ReplicasOn(plan, "a") + ReplicasOn(plan, "b")) * size_a, 256);
+  const Estimate again = Evaluated(request, plan);
+  EXPECT_EQ(again.step_time, result.model_optimum->estimate.step_time);
+  EXPECT_EQ(again.reserved_memory, result.model_optimum->estimate.reserved_memory);
+  EXPECT_THAT(again.warnings, testing::Contains(HasSubstr("no measured run backs estimates of "
+                                                          "replicas that differ")));
+  EXPECT_THAT(mix.reason, HasSubstr("the mix would bring 15.6 % by the model, but it is not sure"));
+  ASSERT_TRUE(mix.bottleneck.has_value());
+  EXPECT_EQ(mix.bottleneck->cause, "compute");
+  EXPECT_THAT(mix.best_by_pool_set.front().pools, SizeIs(2));
+}
+
+// Frameworks that run no such plans say so, and their answers have no such generation.
+TEST(MixedStudyTest, SaysWhyReplicasThatDifferAreNotSearched) {
+  StudyRequest request = Mixed(Pool("a", kA100, 2), Pool("b", kA100, 2), 100e9);
+  for (const char* framework : {"flagscale", "megatron-core", "pytorch-fsdp"}) {
+    request.question.workload.framework_name = framework;
+    const StudyResult result = ResultOf(request);
+    EXPECT_EQ(TokensOf(result, "hetero_dp"), 0) << framework;
+    EXPECT_THAT(result.warnings,
+                testing::Contains(HasSubstr("replicas that differ are not searched: ")))
+        << framework;
+  }
+}
+
+// FlagScale 0.3 gives each type of chip a micro-batch size of its own; all replicas run as many
+// micro-batches.
+TEST(MixedStudyTest, SearchesTheReplicasOfOldFlagScale) {
+  StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA100, 4), 100e9);
+  request.question.workload.framework_name = "flagscale";
+  request.question.workload.framework_version = "0.3";
+  const StudyResult result = ResultOf(request);
+  ASSERT_GT(TokensOf(result, "hetero_dp"), 0);
+  ASSERT_THAT(result.model_optimum->plan.replica_groups, SizeIs(2));
+  const auto& groups = result.model_optimum->plan.replica_groups;
+  EXPECT_EQ(groups[0].micro_batch_count, groups[1].micro_batch_count);
+  EXPECT_EQ(groups[0].stages.size(), groups[1].stages.size());
+  EXPECT_EQ(Evaluated(request, result.model_optimum->plan).step_time,
+            result.model_optimum->estimate.step_time);
 }
 
 TEST(MixedStudyTest, ExplainsThatNothingFits) {

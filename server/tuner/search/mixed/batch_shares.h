@@ -9,7 +9,7 @@ namespace meshwright {
 
 // The replicas of one group, as far as it matters for their share of the batch.
 struct SharingGroup {
-  int samples = 1;  // of one micro-batch of all replicas
+  int samples = 1;            // of one micro-batch of all replicas
   Seconds work = Seconds(0);  // of a micro-batch on the slowest stage
   Seconds all = Seconds(0);   // of a micro-batch on all stages
   double forward = 0;         // largest share of the forward pass in a stage's time

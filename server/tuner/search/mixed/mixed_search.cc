@@ -20,6 +20,15 @@ const SetFound* FastestOf(const std::vector<SetFound>& sets) {
   return fastest;
 }
 
+const SetFound* FastestOf(const MixedFound& found) {
+  const SetFound* const pipelines = FastestOf(found.sets);
+  const SetFound* const replicas = FastestOf(found.replicas);
+  if (pipelines == nullptr || replicas == nullptr)
+    return pipelines == nullptr ? replicas : pipelines;
+  return replicas->best->estimate.step_time < pipelines->best->estimate.step_time ? replicas
+                                                                                  : pipelines;
+}
+
 MixedFound SearchMixed(const Problem& problem, const Calibration& calibration,
                        const SearchOptions& options, const SetLimits& limits) {
   const MixedSpace space(problem);

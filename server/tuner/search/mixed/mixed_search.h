@@ -21,6 +21,8 @@ struct MixedFound {
 
 // Returns the set with the fastest plan, or null if no plan fits.
 const SetFound* FastestOf(const std::vector<SetFound>& sets);
+// Returns the fastest of all, or null if no plan fits.
+const SetFound* FastestOf(const MixedFound& found);
 
 // Searches every set of two pools or more of a problem that has several. A search that its limits
 // or the caller end has the bound of what it left out.

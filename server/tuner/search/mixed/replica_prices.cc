@@ -33,8 +33,8 @@ ReplicaPrices::ReplicaPrices(const SharedByReplicas& shared, const ReplicaDegree
       prices_(StretchOf(shared, degrees, ring, problem), model),
       pipeline_(PlanOf({.split = EvenSplit(problem.model.layer_count, degrees.stages)}), prices_,
                 model) {
-  // Some stage has as many layers as this or more. In the middle of a pipeline, with the activations
-  // of one micro-batch, it needs the least memory.
+  // Some stage has as many layers as this or more. In the middle of a pipeline, with the
+  // activations of one micro-batch, it needs the least memory.
   const int p = degrees.stages;
   const int layers = LargestStageOf(problem.model.layer_count, p);
   may_fit_ = prices_.Of({.is_first = p == 1, .is_last = p == 1}, layers).fits;
@@ -131,8 +131,8 @@ void ReplicaPrices::Search(int micro_batches, const SplitGoal& goal, std::int64_
   LayerSplits(pipeline, goal.useful).Search(search);
   nodes_left = search.nodes_left;
   if (search.least_left_out.has_value()) {
-    least_left_out = std::min(least_left_out.value_or(*search.least_left_out),
-                              *search.least_left_out);
+    least_left_out =
+        std::min(least_left_out.value_or(*search.least_left_out), *search.least_left_out);
     return;
   }
   if (!known.found.has_value()) {

@@ -54,7 +54,8 @@ class ReplicaPrices {
                                   std::int64_t& nodes_left, std::optional<Seconds>& least_left_out);
 
  private:
-  // What is known of the splits for so many micro-batches whose tails are shorter than an end.
+  // The best of the splits for so many micro-batches whose tails are shorter than an end, as far as
+  // it is known.
   struct Known {
     std::optional<PricedSplit> found = {};
     bool is_fastest = false;

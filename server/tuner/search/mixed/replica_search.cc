@@ -38,7 +38,7 @@ constexpr double kWiden = 1.05;
 struct Option {
   ReplicaDegrees degrees = {};
   SharingGroup sharing = {};
-  double rate = 0;  // upper bound of the samples a second
+  double rate = 0;                         // upper bound of the samples a second
   std::optional<Seconds> least_tail = {};  // infinite: nothing fits
 };
 
@@ -294,8 +294,8 @@ class ReplicaSearcher {
     for (const int pool : found_.pools) {
       const ReplicaDegrees other = {.pool = pool, .tensor_parallel = key.tensor_parallel};
       const ReplicaDegrees& own = pool == key.pool ? key : other;
-      groups.push_back(GroupOf(own, {.split = EvenSplit(layers, own.stages)}, MixRecompute::kNone,
-                               problem_));
+      groups.push_back(
+          GroupOf(own, {.split = EvenSplit(layers, own.stages)}, MixRecompute::kNone, problem_));
     }
     ReplicaRing ring = RingsOf(PlanOfGroups({}, groups, problem_), 0, model_.problem()).front();
     const double least = ring.ranks;
@@ -389,12 +389,12 @@ class ReplicaSearcher {
       for (const BatchShares& shares : all) {
         if (shares.least + opened.least_tail >= UsefulTime()) return;
         if (space_.NeedsEqualShapes() && !AreEqual(shares.micro_batches)) continue;
-        if (!probes) {
+        if (probes || space_.NeedsEqualShapes()) {
+          SplitEvenly(opened, shares);
+        } else {
           Split(opened, shares);
-          continue;
         }
-        SplitEvenly(opened, shares);
-        return;
+        if (probes) return;
       }
       if (were_cut) return;
       range.from = range.to;

@@ -36,8 +36,7 @@ ReplicaGroup GroupOf(const ReplicaDegrees& degrees, const ReplicaWork& work, Mix
 ParallelPlan PlanOfGroups(const SharedDegrees& shared, std::vector<ReplicaGroup> groups,
                           const Problem& problem) {
   std::ranges::sort(groups);
-  ParallelPlan plan =
-      FlatPlanOf(shared, static_cast<int>(groups.front().stages.size()), problem);
+  ParallelPlan plan = FlatPlanOf(shared, static_cast<int>(groups.front().stages.size()), problem);
   plan.replica_groups = std::move(groups);
   return plan;
 }

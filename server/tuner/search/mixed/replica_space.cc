@@ -23,10 +23,9 @@ ParallelPlan SampleOf(const Problem& problem, int first_count, int second_count)
   std::vector<ReplicaGroup> groups;
   for (const int count : {first_count, second_count}) {
     ReplicaDegrees degrees = {.pool = static_cast<int>(groups.size())};
-    groups.push_back(GroupOf(
-        degrees,
-        {.micro_batches = count, .split = EvenSplit(problem.model.layer_count, 1)},
-        MixRecompute::kNone, problem));
+    groups.push_back(
+        GroupOf(degrees, {.micro_batches = count, .split = EvenSplit(problem.model.layer_count, 1)},
+                MixRecompute::kNone, problem));
   }
   return PlanOfGroups({}, groups, problem);
 }
@@ -61,7 +60,13 @@ ReplicaSpace::ReplicaSpace(const Problem& problem, const MixedSpace& mixed)
       if (degrees.sequence_parallel && tensor == 1) continue;
       const int experts = degrees.expert_parallel * degrees.expert_tensor_parallel;
       if (has_experts && experts != tensor) continue;
-      shared_.push_back({.degrees = degrees, .tensor_parallel = tensor});
+      SharedByReplicas shared = {.degrees = degrees, .tensor_parallel = tensor};
+      if (needs_equal_shapes_ && degrees.recompute == MixRecompute::kLeastFull) {
+        shared.degrees.recompute = MixRecompute::kNone;
+        shared_.push_back(shared);
+        shared.degrees.recompute = MixRecompute::kEveryLayer;
+      }
+      shared_.push_back(shared);
     }
   }
 }

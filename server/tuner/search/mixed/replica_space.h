@@ -32,7 +32,8 @@ class ReplicaSpace {
   [[nodiscard]] const std::vector<SharedByReplicas>& shared() const { return shared_; }
   // Returns all ways to use a pool beside these shared choices.
   std::vector<ReplicaDegrees> DegreesOf(int pool, const SharedByReplicas& shared);
-  // Returns true if the replicas may differ only in their chips and their micro-batch sizes.
+  // Returns true if the replicas may differ only in their chips and their micro-batch sizes. All
+  // stages then have equally many layers.
   [[nodiscard]] bool NeedsEqualShapes() const { return needs_equal_shapes_; }
   // Returns true if the checker of plans and the framework's rules allow the plan.
   [[nodiscard]] bool Allows(const ParallelPlan& plan) const;
