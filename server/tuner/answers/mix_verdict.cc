@@ -157,6 +157,9 @@ std::string WhyNot(const Contender& alone, const Contender* mix, const Heterogen
 
 void AddGenerations(const MixContest& contest, const Contender* mix, const Problem& problem,
                     Heterogeneous& answer) {
+  const auto is_faster = [](const Contender& a, const Contender& b) {
+    return a.estimate.step_time < b.estimate.step_time;
+  };
   const auto add = [&](std::string name, const Contender& each) {
     MixGeneration& generation = answer.generations.emplace_back();
     generation.name = std::move(name);
@@ -166,8 +169,13 @@ void AddGenerations(const MixContest& contest, const Contender* mix, const Probl
           generation.tokens_per_second / answer.upper_bound_tokens_per_second;
     }
   };
-  if (contest.replicas.has_value()) add("hetero_dp", *contest.replicas);
-  if (contest.equal.has_value()) add("hetero_pp", *contest.equal);
+  const std::optional<Contender>& replicas = contest.replicas;
+  const std::optional<Contender>& equal = contest.equal;
+  if (replicas.has_value()) add("hetero_dp", *replicas);
+  if (equal.has_value()) {  // it contains the one before it, as all do
+    const bool has_faster = replicas.has_value() && is_faster(*replicas, *equal);
+    add("hetero_pp", has_faster ? *replicas : *equal);
+  }
   if (mix != nullptr) add("hetero_tp", *mix);
 }
 

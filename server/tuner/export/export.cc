@@ -97,7 +97,7 @@ std::vector<std::string> FileFrameworks() {
 constexpr std::string_view kKnownLaterFields[] = {"whole_weights_ratio"};
 
 // Refuses other fields that are added to plans later, so that none is dropped silently.
-void RefuseUnknownFields(const ParallelPlan& plan, Refusals& refusals) {
+void RefuseUnknownFields(const Exporter& exporter, const ParallelPlan& plan, Refusals& refusals) {
   ForEachRow(kPlanFields, [&](const auto& field) {
     if (field.facts.default_is_written != DefaultIsWritten::kNowhere) return;
     const std::string_view name = field.facts.name;
@@ -107,7 +107,7 @@ void RefuseUnknownFields(const ParallelPlan& plan, Refusals& refusals) {
                     fmt::format("{}; this exporter has no setting for it", PlanValue(plan, name)));
   });
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    if (plan.stages[i].device_count == 0) continue;
+    if (plan.stages[i].device_count == 0 || exporter.mixes == Mixes::kMeshes) continue;
     refusals.Refuse(fmt::format("plan.stages[{}].device_count", i),
                     fmt::format("{}; this exporter writes stages of whole nodes only",
                                 plan.stages[i].device_count));
@@ -136,7 +136,8 @@ void RefuseIllegalFields(const Exporter& exporter, const Problem& problem, const
 }
 
 // Refuses the mixed plans that an exporter cannot write.
-void RefuseMixes(const Exporter& exporter, const ParallelPlan& plan, Refusals& refusals) {
+void RefuseMixes(const Exporter& exporter, const Problem& problem, const ParallelPlan& plan,
+                 Refusals& refusals) {
   switch (exporter.mixes) {
     case Mixes::kNone:
       refusals.Refuse("plan.stages",
@@ -151,6 +152,7 @@ void RefuseMixes(const Exporter& exporter, const ParallelPlan& plan, Refusals& r
       return;
     case Mixes::kMeshes:
       RefusePoolNames(plan, refusals);
+      RefuseIdleDevices(problem, plan, refusals);
       RefuseUnequalModules(plan, exporter.framework, refusals);
       return;
   }
@@ -172,11 +174,11 @@ void AddNodeSettings(const Exporter& exporter, const Problem& problem, const Par
 absl::StatusOr<LaunchConfig> ExportMix(const Exporter& exporter, const Problem& problem,
                                        const ParallelPlan& plan) {
   Refusals refusals;
-  RefuseMixes(exporter, plan, refusals);
+  RefuseMixes(exporter, problem, plan, refusals);
   RefuseIllegalFields(exporter, problem, plan, refusals);
   RETURN_IF_ERROR(refusals.Status());
   LaunchConfig config = exporter.function(problem, WithFlatFields(plan), refusals);
-  RefuseUnknownFields(plan, refusals);
+  RefuseUnknownFields(exporter, plan, refusals);
   RETURN_IF_ERROR(refusals.Status());
   AddNodeSettings(exporter, problem, plan, config);
   return config;
@@ -195,7 +197,7 @@ absl::StatusOr<LaunchConfig> ExportWith(const Exporter& exporter, const Problem&
   }
   Refusals refusals;
   LaunchConfig config = exporter.function(problem, plan, refusals);
-  RefuseUnknownFields(plan, refusals);
+  RefuseUnknownFields(exporter, plan, refusals);
   RefuseIllegalFields(exporter, problem, plan, refusals);
   RETURN_IF_ERROR(refusals.Status());
   return config;

@@ -7,11 +7,13 @@
 #include <cctype>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/stage_places.h"
 
 namespace meshwright {
 namespace {
@@ -130,6 +132,21 @@ void RefusePoolNames(const ParallelPlan& plan, Refusals& refusals) {
         fmt::format("\"{}\"; in launch files the name of a pool is one word of letters, "
                     "digits, '_', '-' and '.'",
                     name));
+  }
+}
+
+void RefuseIdleDevices(const Problem& problem, const ParallelPlan& plan, Refusals& refusals) {
+  std::map<std::string, int> nodes = PlaceStages(plan, problem.cluster).node_counts;
+  for (const NodePool& pool : problem.cluster.pools) {
+    int idle = nodes[pool.name] * pool.devices_per_node;
+    for (const StagePlan& stage : plan.stages) {
+      if (stage.pool == pool.name) idle -= DeviceCount(stage, pool);
+    }
+    if (idle == 0) continue;
+    refusals.Refuse("plan.stages.device_count",
+                    fmt::format("{} idle devices in the nodes of pool {}; FlagScale's stages fill "
+                                "the nodes that they are parts of",
+                                idle, pool.name));
   }
 }
 

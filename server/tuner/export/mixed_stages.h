@@ -34,6 +34,10 @@ void RefuseUnequalModules(const ParallelPlan& plan, std::string_view framework, 
 // them.
 void RefusePoolNames(const ParallelPlan& plan, Refusals& refusals);
 
+// Refuses mixed plans that leave devices of their nodes idle: FlagScale starts a process on each
+// device of a node, and numbers its stages through them.
+void RefuseIdleDevices(const Problem& problem, const ParallelPlan& plan, Refusals& refusals);
+
 // Returns true if the chips of the plan's pools come from more than one vendor, so that no
 // collective library runs on all of them.
 bool MixesVendors(const Problem& problem, const ParallelPlan& plan);

@@ -103,20 +103,27 @@ std::vector<StagesOnPool> TakeRows(SettingReader& settings, std::size_t type_cou
 
 int DevicesOf(const StagesOnPool& stages) { return stages.tensor * stages.context * stages.data; }
 
-// Returns false if stages are no whole nodes of their pool or more than it has, or if micro-batches
-// are not whole.
+// Returns false if a stage is neither whole nodes of its pool nor a part of one node, if there are
+// more than it has, or if micro-batches are not whole.
 bool CheckRows(SettingReader& settings, const std::vector<StagesOnPool>& rows,
                const std::vector<PoolOfCluster>& pools, int micro_batch) {
   const long long sequences = 1LL * rows.front().data * micro_batch;
+  std::map<std::size_t, long long> taken;  // devices of each pool
   for (const StagesOnPool& row : rows) {
     const PoolOfCluster& pool = pools[row.pool];
     const long long devices = 1LL * row.tensor * row.context * row.data;
-    if (devices % pool.devices_per_node != 0) {
+    // Ranks follow one another, so that a stage begins where the one before it ends.
+    const long long inside = taken[row.pool] % pool.devices_per_node;
+    const bool is_whole = devices % pool.devices_per_node == 0 && inside == 0;
+    const bool is_part = devices < pool.devices_per_node && inside % devices == 0 &&
+                         pool.devices_per_node % devices == 0;
+    if (!is_whole && !is_part) {
       settings.Refuse(kMeshes, fmt::format("a stage of {} devices on pool {}; must be whole nodes "
-                                           "of {} devices",
+                                           "of {} devices, or one of equal parts of a node",
                                            devices, pool.name, pool.devices_per_node));
       return false;
     }
+    taken[row.pool] += devices * row.stage_count;
     const long long all = 1LL * pool.node_count * pool.devices_per_node;
     if (devices > all || row.stage_count > all / devices) {
       settings.Refuse(kMeshes, fmt::format("{} stages of {} devices; pool {} has {}",
@@ -313,17 +320,20 @@ void ListStages(SettingReader& settings, const std::vector<StagesOnPool>& placed
     return;
   }
   for (const StagesOnPool& row : placed) {
+    const int devices = DevicesOf(row);
+    const int of_node = pools[row.pool].devices_per_node;
     for (int i = 0; i < row.stage_count; ++i) {
       const std::size_t stage = plan.stages.size();
       const int layers = plan.layers_per_stage[stage];
       plan.stages.push_back({.pool = pools[row.pool].name,
-                             .node_count = DevicesOf(row) / pools[row.pool].devices_per_node,
+                             .node_count = std::max(1, devices / of_node),
                              .tensor_parallel = row.tensor,
                              .data_parallel = row.data,
                              .context_parallel = row.context,
                              .layer_count = layers,
                              .micro_batch_size = sequences / row.data,
-                             .recompute = RecomputeOfStage(recompute, stage, layers)});
+                             .recompute = RecomputeOfStage(recompute, stage, layers),
+                             .device_count = devices < of_node ? devices : 0});
     }
   }
   plan.tensor_parallel.reset();

@@ -329,6 +329,20 @@ TEST(MixedStudyTest, SharesOutTheBatchByTheSpeedOfThePools) {
   EXPECT_THAT(mix.best_by_pool_set.front().pools, SizeIs(2));
 }
 
+// The cluster of docs/mixed-clusters/generations.md: 64 A800 and 128 BI-V150 train Llama-2-70B.
+TEST(MixedStudyTest, EachGenerationIsFasterThanTheOneBefore) {
+  StudyRequest request = Mixed(Pool("nv", kA800, 8), Pool("ix", "iluvatar-bi-v150", 8), 5e9);
+  request.question.model = Llama2_70b();
+  request.question.workload = {.sequence_length = 4096, .global_batch_size = 1024};
+  request.question.cluster.pools[0].devices_per_node = 8;
+  request.question.cluster.pools[1].devices_per_node = 16;
+  const StudyResult result = ResultOf(request);
+  EXPECT_TRUE(result.search.complete);
+  EXPECT_GT(TokensOf(result, "hetero_dp"), result.heterogeneous->lower_bound_tokens_per_second);
+  EXPECT_GT(TokensOf(result, "hetero_pp"), TokensOf(result, "hetero_dp"));
+  EXPECT_GT(TokensOf(result, "hetero_tp"), TokensOf(result, "hetero_pp"));
+}
+
 // Frameworks that run no such plans say so, and their answers have no such generation.
 TEST(MixedStudyTest, SaysWhyReplicasThatDifferAreNotSearched) {
   StudyRequest request = Mixed(Pool("a", kA100, 2), Pool("b", kA100, 2), 100e9);

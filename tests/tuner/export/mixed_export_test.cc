@@ -155,6 +155,34 @@ data:
   EXPECT_THAT(config->left_out, Contains(HasSubstr("distributed_backend: flagcx")));
 }
 
+// Two stages in the one node of nv and four in the two nodes of ix: 2 x 20 + 4 x 10 = 80 layers.
+TEST(MixedExportTest, FlagScaleWithPartsOfNodes) {
+  ParallelPlan plan = {.sequence_parallel = true, .pipeline_parallel = 6, .zero_stage = 1};
+  plan.stages = Copies({.pool = "nv",
+                        .node_count = 1,
+                        .tensor_parallel = 4,
+                        .layer_count = 20,
+                        .micro_batch_size = 2,
+                        .device_count = 4},
+                       2);
+  const std::vector<StagePlan> others = Copies({.pool = "ix",
+                                                .node_count = 1,
+                                                .tensor_parallel = 4,
+                                                .data_parallel = 2,
+                                                .layer_count = 10,
+                                                .micro_batch_size = 1,
+                                                .device_count = 8},
+                                               4);
+  plan.stages.insert(plan.stages.end(), others.begin(), others.end());
+  const auto config = ExportPlan("flagscale", TwoVendors("flagscale"), plan);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->text, HasSubstr("hetero_process_meshes: [4, 1, 1, 1, 2, 4, 1, 1, 2, 4]\n"));
+  EXPECT_THAT(config->other_files[0].text, HasSubstr("    nnodes: 3\n"));
+  EXPECT_EQ(config->other_files[1].text,
+            "<host-nv-1> slots=8 type=nv\n<host-ix-1> slots=16 type=ix\n"
+            "<host-ix-2> slots=16 type=ix\n");
+}
+
 // Meshes of one vendor have its library. Two neighbouring shapes on one pool are two meshes.
 TEST(MixedExportTest, FlagScaleWithExperts) {
   Problem problem = ExpertProblem("flagscale");
@@ -235,6 +263,18 @@ const Refusal kRefusals[] = {
      "the stages of a type of device follow one another"},
     {"ShardedGradients", "flagscale", [](Problem&, ParallelPlan& plan) { plan.zero_stage = 2; },
      "plan.zero_stage = 2; FlagScale's meshes shard the optimizer states only"},
+    {"IdleDevices", "flagscale",
+     [](Problem&, ParallelPlan& plan) {
+       for (StagePlan& stage : plan.stages) {
+         stage.node_count = 1;
+         stage.device_count = stage.tensor_parallel = 2;
+         stage.data_parallel = 1;
+       }
+     },
+     "plan.stages.device_count = 4 idle devices in the nodes of pool nv"},
+    {"PartsOfNodes", "megatron-core",
+     [](Problem&, ParallelPlan& plan) { plan.stages[0].device_count = 4; },
+     "plan.stages[0].device_count = 4; this exporter writes stages of whole nodes only"},
     {"ShardingGroups", "flagscale",
      [](Problem&, ParallelPlan& plan) {
        plan.zero_stage = 1;
@@ -329,10 +369,16 @@ class MixDrawer {
 
  private:
   void AddStretch(const NodePool& pool, ParallelPlan& plan) {
-    const int stages = OneOf(random_, Divisors(pool.node_count));
-    const int devices = pool.node_count / stages * pool.devices_per_node;
+    int stages = OneOf(random_, Divisors(pool.node_count));
+    int devices = pool.node_count / stages * pool.devices_per_node;
     StagePlan stage = {.pool = pool.name, .node_count = pool.node_count / stages};
-    stage.tensor_parallel = OneOf(random_, Divisors(pool.devices_per_node));
+    if (!is_equal_ && Below(random_, 3) == 0) {  // parts of nodes
+      devices = OneOf(random_, Divisors(pool.devices_per_node));
+      stages = pool.node_count * pool.devices_per_node / devices;
+      stage.node_count = 1;
+      stage.device_count = devices;
+    }
+    stage.tensor_parallel = OneOf(random_, Divisors(std::min(devices, pool.devices_per_node)));
     stage.context_parallel = is_equal_ ? OneOf(random_, {1, 1, 2}) : 1;
     if (is_equal_ && shape_.has_value()) {
       stage.tensor_parallel = shape_->tensor_parallel;
@@ -427,6 +473,7 @@ TEST_P(MixedRoundTripTest, GivesThePlanBack) {
   std::set<std::string> refused;
   int done = 0;
   int unequal = 0;
+  int parts = 0;
   for (int draw = 0; draw < 1000 * MESHWRIGHT_RANDOM_PLANS && done < MESHWRIGHT_RANDOM_PLANS;
        ++draw) {
     Problem problem = RandomMixedProblem(random);
@@ -454,10 +501,13 @@ TEST_P(MixedRoundTripTest, GivesThePlanBack) {
       for (const UnusedKey& key : job->unused) ASSERT_NE(key.reason, "") << key.key;
       EXPECT_THAT(job->notes, testing::Not(Contains(HasSubstr("names no pools"))));
       if (drawn.stages.front().tensor_parallel != drawn.stages.back().tensor_parallel) ++unequal;
+      const auto is_part = [](const StagePlan& stage) { return stage.device_count > 0; };
+      if (std::ranges::any_of(plan->plan.stages, is_part)) ++parts;
     }
   }
   EXPECT_EQ(done, MESHWRIGHT_RANDOM_PLANS);
   EXPECT_EQ(unequal > 0, framework == "flagscale");
+  EXPECT_EQ(parts > 0, framework == "flagscale");
   EXPECT_THAT(refused, testing::IsEmpty());
 }
 

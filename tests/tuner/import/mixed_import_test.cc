@@ -70,6 +70,27 @@ TEST(MeshImportTest, MeshesOfFlagScale) {
   EXPECT_EQ(job->devices, 48);
 }
 
+// FlagScale's published configuration for Iluvatar has two stages in each node.
+TEST(MeshImportTest, StagesThatArePartsOfNodes) {
+  const auto job = Import({.sizes = "[4, 1, 1, 2, 1, 4, 1, 1, 2, 2]", .split = "[12, 10, 10]"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  const StagePlan first = {.pool = "nv",
+                           .node_count = 1,
+                           .tensor_parallel = 4,
+                           .data_parallel = 2,
+                           .layer_count = 12,
+                           .micro_batch_size = 2};
+  const StagePlan other = {.pool = "ix",
+                           .node_count = 1,
+                           .tensor_parallel = 4,
+                           .data_parallel = 2,
+                           .layer_count = 10,
+                           .micro_batch_size = 2,
+                           .device_count = 8};
+  EXPECT_THAT(job->plan.stages, ElementsAre(first, other, other));
+  EXPECT_EQ(job->devices, 24);
+}
+
 // Rows of 16 micro-batches of 4 sequences. A row may stand for several stages.
 TEST(MeshImportTest, RecomputationOfStages) {
   const auto job =
@@ -98,9 +119,13 @@ const Mistake kMistakes[] = {
     {"OnePoolTwice",
      {.types = "[ix, BI-V150]"},
      "from.hetero-device-types = ix and BI-V150; both are pool ix"},
-    {"PartsOfNodes",
-     {.sizes = "[4, 1, 1, 1, 1, 4, 1, 1, 4, 2]"},
-     "from.hetero-process-meshes = a stage of 4 devices on pool nv; must be whole nodes of 8"},
+    {"NodeAndAHalf",
+     {.sizes = "[4, 1, 1, 3, 1, 4, 1, 1, 4, 2]"},
+     "from.hetero-process-meshes = a stage of 12 devices on pool nv; must be whole nodes of 8 "
+     "devices, or one of equal parts of a node"},
+    {"AcrossNodes",
+     {.sizes = "[2, 1, 1, 2, 1, 8, 1, 1, 1, 2]", .types = "[nv, nv]"},
+     "from.hetero-process-meshes = a stage of 8 devices on pool nv; must be whole nodes of 8"},
     {"TooManyDevices",
      {.sizes = "[8, 1, 1, 2, 1, 4, 1, 1, 4, 3]", .split = "[8, 8, 8, 8]", .stages = "4"},
      "from.hetero-process-meshes = 3 stages of 16 devices; pool ix has 32"},

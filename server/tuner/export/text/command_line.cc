@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/stage_places.h"
 
 namespace meshwright {
 namespace {
@@ -31,6 +33,12 @@ std::vector<NodeGroup> NodeGroupsOf(const Problem& problem, const ParallelPlan& 
     }
     groups.back().node_count += stage.node_count;
   }
+  const bool has_parts = std::ranges::any_of(
+      plan.stages, [](const StagePlan& stage) { return stage.device_count > 0; });
+  if (!has_parts) return groups;
+  // Parts of one node share it. Pools with parts are one stretch of the pipeline.
+  std::map<std::string, int> nodes = PlaceStages(plan, problem.cluster).node_counts;
+  for (NodeGroup& group : groups) group.node_count = nodes[group.pool];
   return groups;
 }
 
