@@ -42,6 +42,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/parts/gains.ts
     src/parts/launch.tsx
     src/parts/gradually.ts
+    src/parts/in_sight.ts
     src/parts/list_table.tsx
     src/parts/pieces.tsx
     src/parts/plan_axes.ts

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { api } from './api/client';
 import { embedded, studyIn } from './api/embedded';
 import { useRead } from './api/use_read';
+import { useCurrentInSight } from './parts/in_sight';
 import { linkTo, usePlace, type Place } from './router';
 import {
   languageNames,
@@ -33,8 +34,9 @@ function Navigation() {
   const { say } = useText();
   const [kind = ''] = usePlace().path;
   const current = kind === 'studies' || kind === 'compare' ? '' : kind;
+  const row = useCurrentInSight(current);
   return (
-    <nav class="parts" aria-label={say('nav.label')}>
+    <nav class="parts" ref={row} aria-label={say('nav.label')}>
       {parts.map((part) => (
         <a
           key={part}

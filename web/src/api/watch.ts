@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { embedded } from './embedded';
 import type { WatchStudyResponse } from './wire';
 
@@ -32,7 +32,7 @@ export function withEvents(
  * Follows a study's journal by server-sent events: first all that has happened, then what happens.
  * The browser connects again by itself and sends the last revision that it has seen.
  */
-export function useWatch(studyId: string, onEnd: () => void): Watched {
+export function useWatch(studyId: string): Watched {
   const [watched, setWatched] = useState<Watched>({ events: [], connection: 'connecting' });
   useEffect(() => {
     const address = `v1/studies/${encodeURIComponent(studyId)}:watch`;
@@ -59,7 +59,6 @@ export function useWatch(studyId: string, onEnd: () => void): Watched {
     source.addEventListener('end', () => {
       source.close();
       setWatched((last) => ({ ...last, connection: 'ended' }));
-      onEnd();
     });
     source.onerror = () => setWatched((last) => ({ ...last, connection: 'lost' }));
     return () => {
@@ -68,4 +67,27 @@ export function useWatch(studyId: string, onEnd: () => void): Watched {
     };
   }, [studyId]);
   return watched;
+}
+
+/**
+ * Tells of each change of a study's state after a revision, and of its end. A page without the list of
+ * events learns in this way that a study was paused, resumed or has ended.
+ */
+export function useStateChanges(studyId: string, revision: number, onChange: () => void): void {
+  const changed = useRef(onChange);
+  changed.current = onChange;
+  useEffect(() => {
+    const address = `v1/studies/${encodeURIComponent(studyId)}:watch?after_revision=${revision}`;
+    const source = new EventSource(new URL(address, document.baseURI));
+    source.onmessage = (message: MessageEvent<string>) => {
+      const { kind } = JSON.parse(message.data) as WatchStudyResponse;
+      if (kind === 'state') changed.current();
+    };
+    source.addEventListener('end', () => {
+      source.close();
+      changed.current();
+    });
+    return () => source.close();
+    // Later revisions come by the same connection.
+  }, [studyId]);
 }

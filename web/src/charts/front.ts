@@ -112,7 +112,7 @@ export function frontSpec(points: readonly FrontPoint[], text: Text): ChartSpec 
       ]),
     },
     option: (palette) => ({
-      grid: { left: 8, right: 24, top: 16, bottom: 36, containLabel: true },
+      grid: { left: 28, right: 24, top: 16, bottom: 36, containLabel: true },
       tooltip: tooltipOf(palette, ({ data }: { data?: { point?: FrontPoint } }) => {
         const point = data?.point;
         if (!point) return '';

@@ -9,14 +9,11 @@ import { useText } from '../text/text';
 
 const eventLimit = 200;
 
-export function Search({ study, onEnd }: { study: GetStudyResponse; onEnd: () => void }) {
+export function Search({ study }: { study: GetStudyResponse }) {
   const text = useText();
   const { format, say } = text;
   const id = study.study?.id ?? '';
-  const hasEnded = study.study?.end_time !== '';
-  const { events, connection } = useWatch(id, () => {
-    if (!hasEnded) onEnd();
-  });
+  const { events, connection } = useWatch(id);
   const search = study.result?.search;
   const last = useMemo(() => events.filter(({ progress }) => progress !== undefined).at(-1)?.progress, [events]);
   const charts = useMemo(

@@ -1,7 +1,9 @@
 import { api } from '../api/client';
 import { embedded } from '../api/embedded';
 import { useRead } from '../api/use_read';
+import { useStateChanges } from '../api/watch';
 import type { GetStudyResponse } from '../api/wire';
+import { useCurrentInSight } from '../parts/in_sight';
 import { Shown, StateBadge } from '../parts/pieces';
 import { ReportButton } from '../parts/report_file';
 import { StateButtons } from '../parts/study_state';
@@ -77,6 +79,30 @@ function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => vo
   );
 }
 
+/** Reads the study again when its state changes. */
+function Followed(props: { id: string; revision: number; onChange: () => void }) {
+  useStateChanges(props.id, props.revision, props.onChange);
+  return null;
+}
+
+function Tabs({ id, current, names }: { id: string; current: Tab; names: readonly Tab[] }) {
+  const text = useText();
+  const row = useCurrentInSight(current);
+  return (
+    <nav class="tabs" ref={row} aria-label={text.say('study.parts')}>
+      {names.map((name) => (
+        <a
+          key={name}
+          href={linkTo(['studies', id, name])}
+          {...(name === current ? { 'aria-current': 'page' as const } : {})}
+        >
+          {text.say(`tab.${name}`)}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
 export function StudyPage({ id, place }: { id: string; place: Place }) {
   const path = place.path.slice(2);
   const text = useText();
@@ -92,25 +118,25 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
         const hasPools = study.result?.heterogeneous !== undefined;
         return (
           <>
+            {!hasEnded && !embedded && (
+              <Followed id={id} revision={study.study?.revision ?? 0} onChange={reading.again} />
+            )}
             <Head study={study} onChange={reading.again} />
-            <nav class="tabs" aria-label={text.say('study.parts')}>
-              {tabs
-                .filter((name) => (name !== 'trials' || hasTrials) && ((name !== 'timeline' && name !== 'scaling') || !embedded) && (name !== 'pools' || hasPools))
-                .map((name) => (
-                  <a
-                    key={name}
-                    href={linkTo(['studies', id, name])}
-                    {...(name === tab ? { 'aria-current': 'page' as const } : {})}
-                  >
-                    {text.say(`tab.${name}`)}
-                  </a>
-                ))}
-            </nav>
+            <Tabs
+              id={id}
+              current={tab}
+              names={tabs.filter(
+                (name) =>
+                  (name !== 'trials' || hasTrials) &&
+                  ((name !== 'timeline' && name !== 'scaling') || !embedded) &&
+                  (name !== 'pools' || hasPools),
+              )}
+            />
             {tab !== 'decision' && path[1] === undefined && (
               <h2 class="hidden">{text.say(`tab.${tab}`)}</h2>
             )}
             {tab === 'decision' && <Decision study={study} place={place} />}
-            {tab === 'search' && <Search study={study} onEnd={reading.again} />}
+            {tab === 'search' && <Search study={study} />}
             {tab === 'plans' && path[1] === undefined && <Plans id={id} study={study} />}
             {tab === 'plans' && path[1] !== undefined && <PlanPage study={study} rank={path[1]} />}
             {tab === 'dimensions' && <Dimensions id={id} place={place} />}

@@ -217,6 +217,8 @@ describe('a server that allows changes', () => {
     });
     const { study } = (await made.json()) as { study: { id: string } };
     await page.goto(`${writable.url}#/studies/${study.id}`);
+    // It stops a while after the call; the page hears of it, also where no events are listed.
+    await page.getByRole('link', { name: 'Cluster', exact: true }).click();
     await page.getByRole('button', { name: 'Pause the study' }).click();
     await page.locator('.badge.state-paused').waitFor();
     // The list finds it by its state, and the operations count it and name it in the queue.

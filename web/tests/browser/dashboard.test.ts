@@ -276,10 +276,9 @@ describe('a study with 5,000 events', () => {
     const revisions = () => heard.page.evaluate(() => (globalThis as unknown as { revisions: number[] }).revisions);
     const newest = () => heard.page.locator('.events li').first().evaluate((item) => (item as HTMLLIElement).value);
     await heard.page.goto(`${server.url}#/studies/long/search`);
-    await heard.page.getByText('The study is now: interrupted').waitFor(); // the newest event of the replay
-    expect((await revisions()).length).toBeGreaterThan(5000);
+    await heard.page.getByText('The newest 200 of 5,000 events are listed.').waitFor();
+    expect((await revisions()).length).toBe(5000);
     expect(await heard.page.locator('.events li').count()).toBe(200);
-    await heard.page.getByText(/^The newest 200 of 5,\d+ events are listed\.$/).waitFor();
     await expectAccessible(heard.page);
     expect(heard.faults).toEqual([]);
 
@@ -290,7 +289,7 @@ describe('a study with 5,000 events', () => {
     await heard.page.getByText('connection lost, trying again').waitFor();
     server = await start(new URL(server.url).host);
     await heard.page.getByText('live', { exact: true }).waitFor({ timeout: 30_000 });
-    await expect.poll(() => heard.page.getByText('The study is now: interrupted').count()).toBe(2);
+    await expect.poll(() => heard.page.getByText('The study is now: interrupted').count()).toBe(1);
     const all = await revisions();
     expect(all).toEqual(all.map((_, at) => at + 1));
     expect(await newest()).toBe(all.at(-1));
