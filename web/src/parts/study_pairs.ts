@@ -29,10 +29,12 @@ export function flattened(value: unknown, path = '', found: Record<string, strin
 }
 
 /** Returns what the questions state differently, by the paths of their fields. */
-export function questionDifferences(studies: readonly GetStudyResponse[]): SideRow[] {
+export function questionDifferences(studies: readonly GetStudyResponse[], text: Text): SideRow[] {
   const questions = studies.map(({ question }) => {
-    const { hugging_face_config_json: config, ...rest } = question ?? {};
+    const { hugging_face_config_json: config, baseline, ...rest } = question ?? {};
     const found = flattened(rest);
+    // A plan in words is one row; its fields may be hundreds.
+    if (baseline) found['baseline'] = planLine(baseline, text);
     if (config !== undefined) Object.assign(found, flattened(configOf(config), 'config.json'));
     return found;
   });

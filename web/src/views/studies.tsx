@@ -33,7 +33,7 @@ function Sides({ studies }: { studies: readonly GetStudyResponse[] }) {
   const { say } = text;
   const names = useMemo(() => studyNames(studies, text), [studies, text]);
   const rows = useMemo(() => studyRows(studies, text), [studies, text]);
-  const differences = useMemo(() => questionDifferences(studies), [studies]);
+  const differences = useMemo(() => questionDifferences(studies, text), [studies, text]);
   const spec = useMemo(
     () =>
       studiesSpec(

@@ -30,13 +30,23 @@ function asked(id: string, nodes: number, changes: Partial<GetStudyResponse> = {
 describe('studies side by side', () => {
   const two = [asked('s-1', 8), asked('s-2', 16)];
   it('differ in what their questions state, without measurements and names', () => {
-    expect(questionDifferences(two)).toEqual([{ label: 'cluster.pools[0].node_count', values: ['8', '16'] }]);
-    expect(questionDifferences([asked('s-1', 8), asked('s-2', 8)])).toEqual([]);
+    expect(questionDifferences(two, text)).toEqual([{ label: 'cluster.pools[0].node_count', values: ['8', '16'] }]);
+    expect(questionDifferences([asked('s-1', 8), asked('s-2', 8)], text)).toEqual([]);
+  });
+  it('compare the plan that a question states in one row', () => {
+    const withBaseline = (tensor: number) =>
+      asked('s', 8, { question: { baseline: plan({ tensor_parallel: tensor }) } as TuneRequest });
+    expect(questionDifferences([withBaseline(2), withBaseline(4)], text)).toEqual([
+      {
+        label: 'baseline',
+        values: [2, 4].map((tensor) => `TP ${tensor} + SP · PP 2 · DP 8 · MBS 1 · ZeRO 1 · 1F1B`),
+      },
+    ]);
   });
   it('compare the model file by its keys', () => {
     const withConfig = (layers: number) =>
       asked('s', 8, { question: { hugging_face_config_json: JSON.stringify({ num_hidden_layers: layers, hidden_size: 8 }) } as TuneRequest });
-    expect(questionDifferences([withConfig(4), withConfig(5)])).toEqual([
+    expect(questionDifferences([withConfig(4), withConfig(5)], text)).toEqual([
       { label: 'config.json.num_hidden_layers', values: ['4', '5'] },
     ]);
   });
