@@ -1,6 +1,6 @@
 #pragma once
 
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/server_context.h>
 
 #include <chrono>
 #include <string>
