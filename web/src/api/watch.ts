@@ -28,6 +28,9 @@ export function withEvents(
   return fresh.length === 0 ? events : events.concat(fresh);
 }
 
+/** So long events wait to be drawn together. */
+const drawMilliseconds = 200;
+
 /**
  * Follows a study's journal by server-sent events: first all that has happened, then what happens.
  * The browser connects again by itself and sends the last revision that it has seen.
@@ -42,11 +45,11 @@ export function useWatch(studyId: string): Watched {
     }
     setWatched({ events: [], connection: 'connecting' });
     const source = new EventSource(new URL(address, document.baseURI));
-    // A replay comes in one burst; it is drawn once a frame, not once an event.
+    // A replay comes in one burst of thousands; drawing it at every frame would leave no time to hear it.
     let waiting: WatchStudyResponse[] = [];
-    let frame = 0;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const draw = () => {
-      frame = 0;
+      timer = undefined;
       const batch = waiting;
       waiting = [];
       setWatched((last) => ({ ...last, events: withEvents(last.events, batch) }));
@@ -54,7 +57,7 @@ export function useWatch(studyId: string): Watched {
     source.onopen = () => setWatched((last) => ({ ...last, connection: 'live' }));
     source.onmessage = (message: MessageEvent<string>) => {
       waiting.push(JSON.parse(message.data) as WatchStudyResponse);
-      if (frame === 0) frame = requestAnimationFrame(draw);
+      timer ??= setTimeout(draw, drawMilliseconds);
     };
     source.addEventListener('end', () => {
       source.close();
@@ -63,7 +66,7 @@ export function useWatch(studyId: string): Watched {
     source.onerror = () => setWatched((last) => ({ ...last, connection: 'lost' }));
     return () => {
       source.close();
-      cancelAnimationFrame(frame);
+      clearTimeout(timer);
     };
   }, [studyId]);
   return watched;

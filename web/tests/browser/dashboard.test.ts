@@ -277,23 +277,24 @@ describe('a study with 5,000 events', { timeout: 240_000 }, () => {
     const revisions = () => heard.page.evaluate(() => (globalThis as unknown as { revisions: number[] }).revisions);
     const newest = () => heard.page.locator('.events li').first().evaluate((item) => (item as HTMLLIElement).value);
     await heard.page.goto(`${server.url}#/studies/long/search`);
-    await heard.page.getByText('The newest 200 of 5,000 events are listed.').waitFor();
-    expect((await revisions()).length).toBe(5000);
+    await heard.page.getByText(/^The newest 200 of 5,\d+ events are listed\.$/).waitFor();
+    expect((await revisions()).length).toBeGreaterThanOrEqual(5000);
     expect(await heard.page.locator('.events li').count()).toBe(200);
     await expectAccessible(heard.page);
     expect(heard.faults).toEqual([]);
 
-    run('study', 'resume', 'long');
+    // The study runs again by itself.
     const before = (await revisions()).length;
     await expect.poll(async () => (await revisions()).length).toBeGreaterThan(before + 3);
     await stop(server.process);
     await heard.page.getByText('connection lost, trying again').waitFor();
     server = await start(new URL(server.url).host);
     await heard.page.getByText('live', { exact: true }).waitFor({ timeout: 30_000 });
-    await expect.poll(() => heard.page.getByText('The study is now: interrupted').count()).toBe(1);
+    const known = (await revisions()).length;
+    await expect.poll(async () => (await revisions()).length).toBeGreaterThan(known);
     const all = await revisions();
     expect(all).toEqual(all.map((_, at) => at + 1));
-    expect(await newest()).toBe(all.at(-1));
+    await expect.poll(newest).toBeGreaterThanOrEqual(all.length);
     await heard.close();
     await stop(server.process);
   });
