@@ -155,34 +155,6 @@ data:
   EXPECT_THAT(config->left_out, Contains(HasSubstr("distributed_backend: flagcx")));
 }
 
-// Two stages in the one node of nv and four in the two nodes of ix: 2 x 20 + 4 x 10 = 80 layers.
-TEST(MixedExportTest, FlagScaleWithPartsOfNodes) {
-  ParallelPlan plan = {.sequence_parallel = true, .pipeline_parallel = 6, .zero_stage = 1};
-  plan.stages = Copies({.pool = "nv",
-                        .node_count = 1,
-                        .tensor_parallel = 4,
-                        .layer_count = 20,
-                        .micro_batch_size = 2,
-                        .device_count = 4},
-                       2);
-  const std::vector<StagePlan> others = Copies({.pool = "ix",
-                                                .node_count = 1,
-                                                .tensor_parallel = 4,
-                                                .data_parallel = 2,
-                                                .layer_count = 10,
-                                                .micro_batch_size = 1,
-                                                .device_count = 8},
-                                               4);
-  plan.stages.insert(plan.stages.end(), others.begin(), others.end());
-  const auto config = ExportPlan("flagscale", TwoVendors("flagscale"), plan);
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(config->text, HasSubstr("hetero_process_meshes: [4, 1, 1, 1, 2, 4, 1, 1, 2, 4]\n"));
-  EXPECT_THAT(config->other_files[0].text, HasSubstr("    nnodes: 3\n"));
-  EXPECT_EQ(config->other_files[1].text,
-            "<host-nv-1> slots=8 type=nv\n<host-ix-1> slots=16 type=ix\n"
-            "<host-ix-2> slots=16 type=ix\n");
-}
-
 // Meshes of one vendor have its library. Two neighbouring shapes on one pool are two meshes.
 TEST(MixedExportTest, FlagScaleWithExperts) {
   Problem problem = ExpertProblem("flagscale");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -10,18 +9,18 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/replica_ring.h"
 #include "estimator/model/stage.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/search/mixed/batch_shares.h"
-#include "server/tuner/search/mixed/mixed_search.h"
+#include "server/tuner/search/mixed/layer_splits.h"
 #include "server/tuner/search/mixed/replica_prices.h"
 
 namespace meshwright {
@@ -462,10 +461,10 @@ class ReplicaSearcher {
     ++found_.evaluated_count;
     const QuickEstimate estimate = model_.Quick(plan);
     if (!estimate.fits) return;
-    const bool is_better = !found_.best.has_value() ||
-                           std::pair(estimate.step_time, plan) <
-                               std::pair(found_.best->estimate.step_time, found_.best->plan);
-    if (!is_better) return;
+    if (found_.best.has_value() && std::pair(found_.best->estimate.step_time, found_.best->plan) <=
+                                       std::pair(estimate.step_time, plan)) {
+      return;
+    }
     if (space_.Allows(plan)) {
       found_.best = {.plan = plan, .estimate = estimate};
     } else {
@@ -486,7 +485,6 @@ class ReplicaSearcher {
   std::map<ReplicaDegrees, std::vector<std::pair<SharedDegrees, LeastLayerTime>>> layers_;
   std::map<std::vector<int>, ReplicaRing> rings_;
   std::map<ReplicaDegrees, ReplicaRing> least_rings_;
-  // Looked up only.
   std::map<std::pair<const Option*, std::size_t>,
            std::vector<std::pair<ReplicaRing, std::unique_ptr<ReplicaPrices>>>>
       prices_;
