@@ -85,7 +85,6 @@ class ReplicaSearcher {
     return space_.shared()[shared];
   }
   [[nodiscard]] int Batch() const { return problem_.workload.global_batch_size; }
-
   // Returns the longest pipeline and tail that are of use.
   [[nodiscard]] Seconds UsefulTime() const {
     if (!found_.best.has_value()) return Seconds(std::numeric_limits<double>::max());
@@ -135,7 +134,6 @@ class ReplicaSearcher {
     Seconds all = Seconds(0);   // of the whole model
     double forward = 0;
   };
-
   // Times of layers depend on neither the number of stages nor the sharding of states, but for
   // whether there is a pipeline.
   LeastLayerTime LayerTimeOf(const ReplicaDegrees& degrees, std::size_t shared) {
