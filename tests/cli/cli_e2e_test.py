@@ -420,7 +420,6 @@ class ServerTest(Folder):
                 ("chips", ["chip", "list"], "", 0),
                 ("chip", ["chip", "show", "nvidia-a100-sxm4-80gb"], "", 0),
                 ("absent", ["chip", "show", "nvidia-a1000"], "", 5),
-                ("server", ["server", "info"], "", 0),
                 ("evaluate", ["evaluate", "--cases", "-"], lines, 0)):
             with self.subTest(name):
                 args += ["--output", "json"]
@@ -428,6 +427,14 @@ class ServerTest(Folder):
                 there = self.run_cli(*args, *remote, text_in=text_in, expect=code)
                 self.assertEqual(alike(here.stdout), alike(there.stdout))
                 self.assertEqual(here.stderr, there.stderr)
+        # Only a server bounds requests.
+        info = ("server", "info", "--output", "json")
+        here, there = (json.loads(self.run_cli(*info, *at).stdout) for at in ((), remote))
+        self.assertEqual((here.pop("limits"), here.pop("job_templates")), ([], []))
+        self.assertEqual(there.pop("job_templates"), [])
+        self.assertIn({"name": "request_bytes", "value": 16 << 20},
+                      [{key: limit[key] for key in ("name", "value")} for limit in there.pop("limits")])
+        self.assertEqual(here, there)
         for name, question, code in (
                 ("infeasible", {"model": BIG_MODEL}, 4),
                 ("several_pools", {"cluster": pools}, 0),
