@@ -151,7 +151,7 @@ TEST_F(AttemptWireTest, SecretsAreMaskedWhateverIsRead) {
                                     .outcome = Outcome::kCrash,
                                     .failure_class = "crash",
                                     .message = "refused " + token,
-                                    .log_head = "head " + token,
+                                    .log_head = "head " + token + "\n",
                                     .log_tail = "tail " + token,
                                     .quality = {.suspect_reasons = {"was " + token},
                                                 .environment = "{\"v\":\"" + token + "\"}"}}})
@@ -179,7 +179,7 @@ TEST_F(AttemptWireTest, SecretsAreMaskedWhateverIsRead) {
   v1::GetTrialLogsRequest logs;
   logs.set_study_id("m");
   logs.set_trial_number(1);
-  EXPECT_EQ(Logs(logs).text(), "head " + mask + "tail " + mask);
+  EXPECT_EQ(Logs(logs).text(), "head " + mask + "\ntail " + mask);
   const std::string path = testing::TempDir() + attempt.id + ".out";
   std::ofstream(path) << "before " << token << " after";
   for (int cut = 0; cut <= 40; ++cut) {
