@@ -77,8 +77,8 @@ TrialOutcome OutcomeOn(const ParallelPlan& plan, bool has_memory) {
 // Returns the numbers of the trials that have two attempts.
 std::vector<int> NumbersOfTwoAttempts(const Recorder& store, const std::string& id) {
   std::vector<int> numbers;
-  for (const TrialRecord& trial :
-       store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "")->trials) {
+  const auto page = store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "");
+  for (const TrialRecord& trial : page->trials) {
     if (store.ListAttempts(id, trial.number)->size() == 2) numbers.push_back(trial.number);
   }
   return numbers;
@@ -368,8 +368,8 @@ TEST_F(StoredTrialsTest, ACancelledRetryLeavesTheFormerResult) {
   StopEngine();
   const Recorder store = OpenStore();
   int failed = 0;
-  for (const TrialRecord& trial :
-       store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "")->trials) {
+  const auto page = store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "");
+  for (const TrialRecord& trial : page->trials) {
     EXPECT_EQ(trial.state, TrialState::kEnded);
     EXPECT_TRUE(trial.measurement_sequence.has_value());
     failed += trial.outcome != Outcome::kOk;
