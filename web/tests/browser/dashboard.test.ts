@@ -240,7 +240,7 @@ describe('a study that runs', () => {
 });
 
 // The server ends a connection that falls 4,096 events behind, and the browser comes back for the rest.
-describe.skip('a study with 5,000 events', { timeout: 240_000 }, () => {
+describe('a study with 5,000 events', { timeout: 240_000 }, () => {
   it('is replayed whole, and followed across a restart, with no gap and no repeat', async () => {
     const history = join(folder, 'events.db');
     const socket = `unix:${join(folder, 'events.sock')}`;
@@ -270,6 +270,8 @@ describe.skip('a study with 5,000 events', { timeout: 240_000 }, () => {
       globalThis.EventSource = class extends plain {
         constructor(...args: ConstructorParameters<typeof plain>) {
           super(...args);
+          // Another stream, which begins where the page was loaded, tells of the study's state only.
+          if (String(args[0]).includes('after_revision')) return;
           this.addEventListener('message', ({ lastEventId }) => revisions.push(Number(lastEventId)));
         }
       };
