@@ -141,8 +141,8 @@ constexpr LegalityRule kRules[] = {
      .source =
          "FlagScale 0.3, README: --hetero-mode dp, --hetero-micro-batch-sizes; "
          "megatron/training/training.py: the batch is get_num_microbatches() x the sum of "
-         "hetero_micro_batch_sizes x hetero_data_parallel_splits; Megatron-LM: num_layers must be "
-         "divisible by the pipeline's size",
+         "hetero_micro_batch_sizes x hetero_data_parallel_splits; Megatron-LM, transformer.py: "
+         "num_layers must be divisible by transformer_pipeline_model_parallel_size",
      .is_broken = &HasReplicasOfOwnShape,
      .is_for_stages = true},
     {.frameworks = kEqualRanks,
