@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/reports/comparison.h"
+#include "cli/reports/kinds_table.h"
 #include "cli/reports/learnt_lines.h"
 #include "cli/reports/table.h"
 #include "cli/reports/tune_report.h"
@@ -37,7 +38,7 @@ std::string SensitivityTable(const v1::ExplainPlanResponse& explanation, int col
                       ? Change(row.best().estimate().step_time_seconds(), best.step_time_seconds())
                       : "none is sure to fit",
                   is_same          ? "the same best plan"
-                  : row.has_best() ? PlanWords(row.best().plan())
+                  : row.has_best() ? FullWords(row.best())
                                    : "-"});
   }
   return table.Text(kIndent, columns);
@@ -63,30 +64,27 @@ std::string Verdict(const v1::ExplainPlanResponse& explanation) {
                        ProbabilityText(estimate.fit_probability_ratio()));
   };
   std::string text = fmt::format("It takes {}.", with(plan.estimate()));
-  const bool is_launched = plan.plan_digest() == explanation.launch().plan_digest();
+  const bool is_launched = IsSame(plan, explanation.launch());
   if (is_launched) {
     text +=
         explanation.recommendation() == "keep_yours" ? " Keep it. " : " It is the one to launch. ";
     text += explanation.reason();
   } else {
-    text +=
-        fmt::format(" The plan to launch is {}. It takes {}.",
-                    PlanWords(explanation.launch().plan()), with(explanation.launch().estimate()));
+    text += fmt::format(" The plan to launch is {}. It takes {}.", FullWords(explanation.launch()),
+                        with(explanation.launch().estimate()));
   }
-  const std::string& fastest = explanation.best().plan_digest();
-  if (fastest == plan.plan_digest() || fastest == explanation.launch().plan_digest()) return text;
+  const v1::RankedPlan& fastest = explanation.best();
+  if (IsSame(fastest, plan) || IsSame(fastest, explanation.launch())) return text;
   return text + fmt::format(" The fastest plan that is as sure to fit is {}. It takes {}.",
-                            PlanWords(explanation.best().plan()),
-                            with(explanation.best().estimate()));
+                            FullWords(fastest), with(fastest.estimate()));
 }
 
 }  // namespace
 
 std::string ExplainReport(const v1::ExplainPlanResponse& explanation, int columns) {
   const v1::RankedPlan& plan = explanation.plan();
-  std::string text =
-      Wrapped(PlanWords(plan.plan()), columns) + Wrapped(Verdict(explanation), columns);
-  if (plan.plan_digest() != explanation.best().plan_digest()) {
+  std::string text = Wrapped(FullWords(plan), columns) + Wrapped(Verdict(explanation), columns);
+  if (!IsSame(plan, explanation.best())) {
     text += "\nThe fastest plan (first) and this plan (second)\n";
     text +=
         ComparisonReport(CompareEstimates(explanation.best().estimate(), plan.estimate()), columns);
@@ -104,7 +102,7 @@ std::string ExplainReport(const v1::ExplainPlanResponse& explanation, int column
   if (explanation.near_misses_size() > 0) text += "\nPlans that lost, and why\n";
   for (const v1::NearMiss& miss : explanation.near_misses()) {
     const std::string inner = std::string(kIndent) + kIndent;
-    text += Wrapped(PlanWords(miss.plan().plan()), columns, kIndent, inner);
+    text += Wrapped(FullWords(miss.plan()), columns, kIndent, inner);
     text += Wrapped(miss.reason(), columns, inner, inner);
   }
   if (explanation.has_calibration()) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
@@ -18,7 +19,9 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/workload_settings.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/answers/switched.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
@@ -66,11 +69,6 @@ constexpr Resource kResources[] = {
      [](NodePool& pool, double factor) { pool.inter_node.nic_bandwidth.rate *= factor; }},
 };
 
-Problem Changed(Problem problem, const Resource& resource, double factor) {
-  for (NodePool& pool : problem.cluster.pools) resource.scale(pool, factor);
-  return problem;
-}
-
 const Resource& Memory() { return kResources[2]; }
 
 constexpr std::string_view kToExplain = "to explain";
@@ -81,23 +79,46 @@ struct ExplainLimits {
   double fit_probability = 0;  // of the plans that count
 };
 
-// Returns the fastest plan of a problem, or nullopt if none fits. Returns CANCELLED or
-// DEADLINE_EXCEEDED if the search was cut, because half an explanation would mislead.
-absl::StatusOr<std::optional<RankedPlan>> FastestPlan(const Problem& problem,
-                                                      const Calibration& calibration,
-                                                      const ExplainLimits& limits) {
-  const SearchFound found = BestPlansOf(
-      WithSureMemory(problem, limits.fit_probability, calibration), calibration, limits.options);
-  RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kToExplain));
-  if (found.best.empty()) return std::nullopt;
-  AnalyticModel model(ToEstimatorProblem(problem), calibration);
-  return RankPlan(found.best.front().plan, problem, model);
-}
+// The question that is explained, as it is or with another amount of a resource. Its plans have the
+// switches of the framework that the answer turns on (docs/choice/switches.md).
+class Variant {
+ public:
+  Variant(PreparedQuestion question, const std::vector<WorkloadSetting>& settings)
+      : question_(std::move(question)), plans_(question_, settings) {}
 
-RankedPlan Ranked(const ParallelPlan& plan, const Problem& problem,
-                  const Calibration& calibration) {
-  AnalyticModel model(ToEstimatorProblem(problem), calibration);
-  return RankPlan(plan, problem, model);
+  [[nodiscard]] const PreparedQuestion& question() const { return question_; }
+
+  // Returns the fastest plan, or nullopt if none fits. Returns CANCELLED or DEADLINE_EXCEEDED if
+  // the search was cut, because half an explanation would mislead.
+  absl::StatusOr<std::optional<RankedPlan>> Fastest(const Calibration& calibration,
+                                                    const ExplainLimits& limits) {
+    const SearchFound found =
+        BestPlansOf(WithSureMemory(plans_.question().problem, limits.fit_probability, calibration),
+                    calibration, limits.options);
+    RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kToExplain));
+    if (found.best.empty()) return std::nullopt;
+    return plans_.Fastest(found.best.front().plan);
+  }
+  absl::StatusOr<std::optional<RankedPlan>> Fastest(const ExplainLimits& limits) {
+    return Fastest(question_.learnt.calibration, limits);
+  }
+
+  // Returns the plan with the faster of the framework's own settings and those of the answer.
+  RankedPlan FasterOf(const ParallelPlan& plan) { return plans_.Fastest(plan); }
+
+  // Returns the plan of `ranked` with its settings.
+  RankedPlan Again(const RankedPlan& ranked) {
+    return ranked.settings.empty() ? plans_.Plain(ranked.plan) : plans_.Fastest(ranked.plan);
+  }
+
+ private:
+  PreparedQuestion question_;
+  SwitchedPlans plans_;
+};
+
+PreparedQuestion Changed(PreparedQuestion question, const Resource& resource, double factor) {
+  for (NodePool& pool : question.problem.cluster.pools) resource.scale(pool, factor);
+  return question;
 }
 
 // Returns the largest differences of `plan` from `best`: "pipeline_bubble +1.2 s, tensor_parallel
@@ -141,17 +162,17 @@ std::string TooLarge(const Estimate& plan) {
 
 // Adds the fastest plan of `anywhere` with its estimate on the existing devices, if memory or the
 // history rules it out.
-absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhere,
-                         const SearchOptions& options, Explanation& answer) {
-  const Problem& problem = question.problem;
-  const Calibration& calibration = question.learnt.calibration;
+absl::Status AddRuledOut(Variant& own, Variant& anywhere, const SearchOptions& options,
+                         Explanation& answer) {
+  const Problem& problem = own.question().problem;
+  const Calibration& calibration = own.question().learnt.calibration;
   Calibration no_failures = calibration;
   no_failures.out_of_memory.reset();
   no_failures.failed.clear();
   ASSIGN_OR_RETURN(const std::optional<RankedPlan> fastest,
-                   FastestPlan(anywhere, no_failures, {.options = options}));
+                   anywhere.Fastest(no_failures, {.options = options}));
   if (!fastest.has_value()) return absl::OkStatus();
-  const RankedPlan here = Ranked(fastest->plan, problem, calibration);
+  const RankedPlan here = own.FasterOf(fastest->plan);
   const Estimate& estimate = here.estimate;
   const auto by_history = WhyRuledOut(here.plan, calibration, ToEstimatorProblem(problem));
   if ((estimate.fits && !by_history.has_value()) || here.plan == answer.plan.plan) {
@@ -169,17 +190,17 @@ absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhe
   return absl::OkStatus();
 }
 
-absl::Status AddSensitivities(const PreparedQuestion& question, const ExplainLimits& limits,
-                              Explanation& answer) {
-  const Calibration& calibration = question.learnt.calibration;
+absl::Status AddSensitivities(const PreparedQuestion& question,
+                              const std::vector<WorkloadSetting>& settings,
+                              const ExplainLimits& limits, Explanation& answer) {
   Seconds most_gained(0);
   for (const Resource& resource : kResources) {
     for (const double change : {kChange, -kChange}) {
-      const Problem changed = Changed(question.problem, resource, 1 + change);
-      ASSIGN_OR_RETURN(std::optional<RankedPlan> best, FastestPlan(changed, calibration, limits));
+      Variant changed(Changed(question, resource, 1 + change), settings);
+      ASSIGN_OR_RETURN(std::optional<RankedPlan> best, changed.Fastest(limits));
       Sensitivity sensitivity = {.resource = resource.name,
                                  .change = change,
-                                 .same = Ranked(answer.plan.plan, changed, calibration),
+                                 .same = changed.Again(answer.plan),
                                  .best = std::move(best)};
       if (change > 0 && sensitivity.best.has_value()) {
         const Seconds gained =
@@ -226,7 +247,9 @@ absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl&
 
 // Adds a plan that lost, once.
 void AddNearMiss(const RankedPlan& plan, Explanation& answer) {
-  const auto is_same = [&](const RankedPlan& other) { return other.plan == plan.plan; };
+  const auto is_same = [&](const RankedPlan& other) {
+    return other.plan == plan.plan && other.settings == plan.settings;
+  };
   if (is_same(answer.plan) || is_same(answer.best)) return;
   if (std::ranges::any_of(answer.near_misses, is_same, &NearMiss::plan)) return;
   answer.near_misses.push_back(
@@ -238,24 +261,25 @@ absl::Status AddComparisons(PreparedQuestion question, const StudyResult& result
                             const SearchOptions& options, Explanation& answer) {
   // The answer offloads the optimizer only if that is open, or nothing fits without.
   if (result.plans.front().plan.optimizer_offload_ratio > 0) OpenOffload(question.problem);
-  const Problem& problem = question.problem;
-  const Calibration& calibration = question.learnt.calibration;
+  const std::vector<WorkloadSetting> settings = SettingsToTurnOn(question);
   ExplainLimits limits = {.options = options,
                           .fit_probability = question.request.choice.min_fit_probability};
-  ASSIGN_OR_RETURN(std::optional<RankedPlan> best, FastestPlan(problem, calibration, limits));
+  Variant own(question, settings);
+  ASSIGN_OR_RETURN(std::optional<RankedPlan> best, own.Fastest(limits));
   if (!best.has_value()) {
     limits.fit_probability = 0;
-    ASSIGN_OR_RETURN(best, FastestPlan(problem, calibration, limits));
+    ASSIGN_OR_RETURN(best, own.Fastest(limits));
   }
   if (best.has_value()) answer.best = *std::move(best);
   AddNearMiss(*result.model_optimum, answer);
   for (const RankedPlan& plan : result.plans) AddNearMiss(plan, answer);
+  const Calibration& calibration = question.learnt.calibration;
   if (calibration.out_of_memory.has_value() || !calibration.failed.empty()) {
-    RETURN_IF_ERROR(AddRuledOut(question, problem, options, answer));
+    RETURN_IF_ERROR(AddRuledOut(own, own, options, answer));
   }
-  RETURN_IF_ERROR(
-      AddRuledOut(question, Changed(problem, Memory(), kPlentyOfMemory), options, answer));
-  return AddSensitivities(question, limits, answer);
+  Variant roomy(Changed(question, Memory(), kPlentyOfMemory), settings);
+  RETURN_IF_ERROR(AddRuledOut(own, roomy, options, answer));
+  return AddSensitivities(question, settings, limits, answer);
 }
 
 // Returns the study's answer. It is whole, because half an explanation would mislead.

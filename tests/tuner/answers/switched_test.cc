@@ -11,12 +11,14 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload_settings.h"
+#include "server/tuner/answers/explain.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 #include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -92,6 +94,27 @@ TEST(SwitchedTest, SetWhereItPays) {
   EXPECT_EQ(same.model_optimum->plan, result.model_optimum->plan);
   EXPECT_EQ(same.model_optimum->estimate.step_time, result.model_optimum->estimate.step_time);
   EXPECT_THAT(same.plans.front().settings, IsEmpty());
+}
+
+// The explanation prices every plan as the answer does: with the switch where the plan to launch
+// has it, and the stated plan as it was stated.
+TEST(SwitchedTest, ExplainedAsAnswered) {
+  const StudyRequest request = Asked(kH100);
+  const StudyResult result = Result(request);
+  const Explanation launched = Explain(request, Known(), {}).value();
+  EXPECT_EQ(launched.plan.estimate.step_time, result.plans.front().estimate.step_time);
+  EXPECT_THAT(launched.best.settings, ElementsAre(kOverlap));
+  EXPECT_LE(launched.best.estimate.step_time, launched.plan.estimate.step_time);
+  for (const Sensitivity& sensitivity : launched.sensitivities) {
+    EXPECT_THAT(sensitivity.same.settings, ElementsAre(kOverlap)) << sensitivity.resource;
+  }
+  StudyRequest own = request;
+  own.baseline = StatedPlan(result.plans.front().plan);
+  const Explanation stated = Explain(own, Known(), {}).value();
+  EXPECT_EQ(stated.plan.plan, result.plans.front().plan);
+  EXPECT_THAT(stated.plan.settings, IsEmpty());
+  EXPECT_GT(stated.plan.estimate.step_time, stated.best.estimate.step_time);
+  EXPECT_EQ(stated.best.estimate.step_time, launched.best.estimate.step_time);
 }
 
 // A setting that is stated, or that no run on the chip has confirmed, stays as it is.
