@@ -6,9 +6,10 @@ export default defineConfig({
   test: {
     include: ['tests/browser/**/*.test.ts'],
     globalSetup: 'tests/browser/server.ts',
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    // Two busy cores may be slow; what never comes ends with these.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 120_000 } },
     fileParallelism: false,
-    expect: { poll: { timeout: 30_000 } }, // two busy cores
   },
 });

@@ -17,6 +17,9 @@ export function launch(): Promise<Browser> {
   });
 }
 
+/** Milliseconds after which something that was waited for does not come: long, for busy cores. */
+const waitingEnds = 120_000;
+
 export interface Watched {
   page: Page;
   /** Things that must not happen; tests expect none. */
@@ -30,6 +33,7 @@ export async function open(
   options: BrowserContextOptions = {},
 ): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-US', ...options });
+  context.setDefaultTimeout(waitingEnds);
   const page = await context.newPage();
   const faults: string[] = [];
   page.on('console', (message) => {

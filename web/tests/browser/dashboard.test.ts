@@ -215,15 +215,15 @@ describe('a study that runs', () => {
     await page.goto(`${server.url}#/studies/live`);
     await page.getByText('live', { exact: true }).waitFor();
     const events = page.locator('.events li');
-    await expect.poll(() => events.count(), { timeout: 30_000 }).toBeGreaterThan(3);
+    await expect.poll(() => events.count()).toBeGreaterThan(3);
     const before = await events.count();
 
     const { host } = new URL(server.url);
     await stop(server.process);
     await page.getByText('connection lost, trying again').waitFor();
     server = await start(host);
-    await page.getByText('live', { exact: true }).waitFor({ timeout: 30_000 });
-    await expect.poll(() => events.count(), { timeout: 30_000 }).toBeGreaterThan(before);
+    await page.getByText('live', { exact: true }).waitFor();
+    await expect.poll(() => events.count()).toBeGreaterThan(before);
     await expect.poll(() => page.getByText('The study is now: interrupted').count()).toBe(1);
     // Nothing is missed or repeated: the revisions go down in steps of one.
     const revisions = await events.evaluateAll((items) => items.map((item) => (item as HTMLLIElement).value));
@@ -233,7 +233,7 @@ describe('a study that runs', () => {
     // The page of a study that has ended shows what was decided; the events are on their own page.
     await expect.poll(() => page.locator('.study-head .badge').innerText()).toBe('cancelled');
     await page.goto(`${server.url}#/studies/live/search`);
-    await page.getByText('the study has ended').waitFor({ timeout: 30_000 });
+    await page.getByText('the study has ended').waitFor();
     await close();
     await stop(server.process);
   });
@@ -291,7 +291,7 @@ describe('a study with 5,000 events', { timeout: 240_000 }, () => {
     await stop(server.process);
     await heard.page.getByText('connection lost, trying again').waitFor();
     server = await start(new URL(server.url).host);
-    await heard.page.getByText('live', { exact: true }).waitFor({ timeout: 30_000 });
+    await heard.page.getByText('live', { exact: true }).waitFor();
     const known = (await revisions()).length;
     await expect.poll(async () => (await revisions()).length).toBeGreaterThan(known);
     const all = await revisions();

@@ -135,7 +135,7 @@ describe('the question of a study at several sizes', () => {
     await page.getByRole('textbox', { name: 'Number of nodes' }).fill('4, 2');
     await page.getByRole('button', { name: 'Ask' }).click();
     const chart = page.getByRole('figure', { name: 'Throughput by the number of nodes' });
-    await chart.waitFor({ timeout: 60_000 });
+    await chart.waitFor();
     expect(page.url()).toContain('values=2%2C4');
     await chart.getByRole('button', { name: /as a table/ }).click();
     expect(await chart.getByRole('row').count()).toBe(3);
@@ -159,7 +159,7 @@ describe('the question of a study at several sizes', () => {
     const { page, faults, close } = await open(browser, base, { colorScheme: 'dark', locale: 'zh-CN' });
     await page.goto(`${base}#/studies/${ids['a100x128']}/scaling?over=sequence&values=4096,8192`);
     const chart = page.locator('figure.chart');
-    await chart.waitFor({ timeout: 60_000 });
+    await chart.waitFor();
     await settle(page);
     expect(await chart.locator('figcaption').innerText()).toContain('8,192');
     expect(await wordsOf(page)).not.toMatch(/undefined|NaN|\[object/);
