@@ -258,8 +258,10 @@ pools:
     #  updated_parameters_per_second: 1.8e9
     #  # Default: 2.
     #  numa_domain_count: 2
-    #  # Bytes of a node's memory. Default: not known, and not checked.
+    #  # Bytes of a node's memory. Default: assumed to be as much as the node's devices have.
     #  memory_bytes: 1_000_000_000_000
+    #  # Bytes per second between a device and that memory, each way. Default: the chip's.
+    #  link_bandwidth_bytes_per_second: 26e9
 
 # The network of the whole cluster.
 #topology:

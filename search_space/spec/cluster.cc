@@ -69,6 +69,9 @@ void CheckPool(const NodePoolRequest& pool, std::string_view path, LimitChecker&
   if (host.memory && host.memory->count <= 0) {
     check.Add(at("host.memory_bytes"), fmt::format("{}; must be > 0", host.memory->count));
   }
+  if (host.link_bandwidth) {
+    positive("host.link_bandwidth_bytes_per_second", host.link_bandwidth->rate);
+  }
   if (pool.power_limit_watts) positive("power_limit_watts", *pool.power_limit_watts);
   CheckPhysicalDevices(pool, at("physical_devices_per_node"), check);
 }

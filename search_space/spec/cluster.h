@@ -31,6 +31,7 @@ struct HostRequest {
   std::optional<double> updated_parameters_per_second = {};
   std::optional<int> numa_domain_count = {};
   std::optional<Bytes> memory = {};
+  std::optional<BytesPerSecond> link_bandwidth = {};  // of a device, in each direction
   bool operator==(const HostRequest&) const = default;
 };
 

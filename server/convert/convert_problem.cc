@@ -129,6 +129,9 @@ void Fill(const NodePoolRequest& pool, v1::NodePool& wire) {
   }
   if (host.numa_domain_count) wire.mutable_host()->set_numa_domain_count(*host.numa_domain_count);
   if (host.memory) wire.mutable_host()->set_memory_bytes(host.memory->count);
+  if (host.link_bandwidth) {
+    wire.mutable_host()->set_link_bandwidth_bytes_per_second(host.link_bandwidth->rate);
+  }
 }
 
 void FillOverlap(const OverlapRequest& overlap, v1::Workload& wire) {

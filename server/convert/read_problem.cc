@@ -142,6 +142,9 @@ NodePoolRequest ReadPool(const MessageReader& in) {
     pool.host.updated_parameters_per_second = host->Double("updated_parameters_per_second");
     pool.host.numa_domain_count = host->Int("numa_domain_count");
     if (const auto memory = host->Int64("memory_bytes")) pool.host.memory = Bytes{*memory};
+    if (const auto bandwidth = host->Double("link_bandwidth_bytes_per_second")) {
+      pool.host.link_bandwidth = BytesPerSecond{*bandwidth};
+    }
   }
   if (const auto capacity = in.Int64("memory_capacity_bytes")) {
     pool.memory_capacity = Bytes{*capacity};

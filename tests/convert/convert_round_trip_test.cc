@@ -83,8 +83,10 @@ TEST(RoundTripTest, Workload) {
 TEST(RoundTripTest, Cluster) {
   ClusterRequest full = FullCluster();
   full.pools.front().physical_devices_per_node = 2;  // refused if there are several pools
-  full.pools.front().host = {
-      .updated_parameters_per_second = 2e9, .numa_domain_count = 4, .memory = GiB(512)};
+  full.pools.front().host = {.updated_parameters_per_second = 2e9,
+                             .numa_domain_count = 4,
+                             .memory = GiB(512),
+                             .link_bandwidth = BytesPerSecond{5e10}};
   EXPECT_EQ(ThroughJson(ToWire(full), ReadCluster), full);
   EXPECT_THAT(UnsetFields(ToWire(full)), testing::IsEmpty());
   EXPECT_EQ(ThroughJson(ToWire(ClusterRequest()), ReadCluster), ClusterRequest());

@@ -294,6 +294,11 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
     defaults.Note("host.memory_bytes", fmt::format("{}", AssumedHostMemory(pool).count));
   }
   defaults.set_source("chip " + chip.id);
+  pool.chip.host_link.rate = defaults.Number("host.link_bandwidth_bytes_per_second",
+                                             stated.host.link_bandwidth.has_value()
+                                                 ? std::optional(stated.host.link_bandwidth->rate)
+                                                 : std::nullopt,
+                                             chip.host_link.rate);
   pool.power_limit_watts = stated.power_limit_watts.value_or(chip.power_limit_watts);
   if (!stated.power_limit_watts.has_value() && chip.power_limit_watts > 0) {
     defaults.Note("power_limit_watts", fmt::format("{}", chip.power_limit_watts));

@@ -72,7 +72,8 @@ Question FullQuestion() {
        .power_limit_watts = 350,
        .host = {.updated_parameters_per_second = 3e9,
                 .numa_domain_count = 4,
-                .memory = Bytes{1'000'000'000'000}}}};
+                .memory = Bytes{1'000'000'000'000},
+                .link_bandwidth = BytesPerSecond{5e10}}}};
   question.cluster.topology = {
       .kind = ClusterTopology::kFatTree, .nodes_per_segment = 16, .oversubscription_ratio = 1.5};
   question.cluster.inter_pool = {.bandwidth_per_node = BytesPerSecond{1e9},
@@ -98,6 +99,19 @@ TEST(ResolveProblemTest, AssumesTheMemoryOfAHost) {
   const Problem stated = Resolved(question);
   EXPECT_THAT(CautionsAbout(ToEstimatorProblem(stated), plan), IsEmpty());
   EXPECT_THAT(BrokenRules(ToEstimatorProblem(stated), plan), IsEmpty());
+}
+
+// The link between a device and its host is the chip's unless the cluster states its own.
+TEST(ResolveProblemTest, TakesTheLinkOfAHost) {
+  constexpr char kField[] = "cluster.pools[0].host.link_bandwidth_bytes_per_second";
+  Question question = TinyQuestion();
+  const Problem usual = Resolved(question);
+  EXPECT_THAT(DefaultedFields(usual.applied_defaults), Contains(kField));
+  const BytesPerSecond stated{2 * usual.cluster.pools.front().chip.host_link.rate};
+  question.cluster.pools.front().host.link_bandwidth = stated;
+  const Problem own = Resolved(question);
+  EXPECT_EQ(own.cluster.pools.front().chip.host_link, stated);
+  EXPECT_THAT(DefaultedFields(own.applied_defaults), Not(Contains(kField)));
 }
 
 // A workload's own facts replace the profile's, and the answer says so.
