@@ -77,6 +77,11 @@ absl::StatusOr<AuditRecord> ReadAuditRow(const Statement& row) {
 
 }  // namespace
 
+absl::StatusOr<std::optional<std::string>> Recorder::FirstAnswer(const CallKey& key) const {
+  if (!key.request_id.has_value()) return std::nullopt;
+  return FindAnswer(connection_.get(), key);
+}
+
 absl::StatusOr<std::string> Recorder::AnswerOnce(
     const CallKey& key, const std::function<absl::StatusOr<std::string>()>& work) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));

@@ -103,6 +103,8 @@ class Recorder {
   // changes of `work` are stored with its answer, or not at all.
   absl::StatusOr<std::string> AnswerOnce(const CallKey& key,
                                          const std::function<absl::StatusOr<std::string>()>& work);
+  // Returns the answer that AnswerOnce has kept for a call; nullopt if it is new. Same error.
+  [[nodiscard]] absl::StatusOr<std::optional<std::string>> FirstAnswer(const CallKey& key) const;
 
   // Stores who has called what; ignores the sequence.
   absl::Status AppendAuditEvent(const AuditRecord& event);

@@ -28,6 +28,7 @@
 #include "recorder/store_access.h"
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
+#include "server/changes/retraction.h"
 #include "server/convert/convert.h"
 #include "server/convert/history_wire.h"
 #include "server/engine/history_queries.h"

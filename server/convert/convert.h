@@ -1,5 +1,7 @@
 #pragma once
 
+#include <google/protobuf/message.h>
+
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -65,6 +67,9 @@ v1::Calibration ToWire(const CalibrationReport& report);
 v1::Infeasible ToWire(const Infeasible& infeasible);
 v1::Progress ToWire(const Progress& progress);
 v1::Study ToWire(const StudyRecord& record);
+
+// Serializes equal messages to the same bytes: maps are written in the order of their keys.
+std::string StableBytes(const google::protobuf::Message& message);
 
 // Returns {"id","error":{"reason","message","fields":[...]}} for an `evaluate` case that failed.
 v1::CaseError ToCaseError(const absl::Status& status);

@@ -192,17 +192,6 @@ void FillPrunedCounts(const SearchSummary& search,
   for (const auto& [rule, count] : search.pruned_count_by_rule) wire[rule] = count;
 }
 
-// Serializes equal messages to the same bytes, because maps are written in the order of their keys.
-std::string StableBytes(const google::protobuf::Message& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream out(&stream);
-  out.SetSerializationDeterministic(true);
-  message.SerializeToCodedStream(&out);
-  out.Trim();
-  return bytes;
-}
-
 // An answer is stored as the response that shows it, with only the answer set.
 std::string AnswerBytes(const StudyAnswer& answer) {
   v1::GetStudyResponse response;
@@ -266,6 +255,16 @@ void FillExport(const std::string& framework, const LaunchConfig& config, v1::Ra
 }
 
 }  // namespace
+
+std::string StableBytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
 
 v1::TuneRequest ToWire(const StudyRequest& request) {
   v1::TuneRequest wire = ToWire(request.question);

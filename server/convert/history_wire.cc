@@ -204,19 +204,6 @@ absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const HistoryQueries& 
   return response;
 }
 
-absl::StatusOr<v1::RetractMeasurementResponse> RetractMeasurement(
-    const StoreAccess& store, const v1::RetractMeasurementRequest& request, std::int64_t time_ms) {
-  const std::string& id = request.measurement_id();
-  const absl::StatusOr<MeasurementRecord> record = WriteTo(store, [&](Recorder& recorder) {
-    return recorder.RetractMeasurement(id, {.time_ms = time_ms, .reason = request.reason()});
-  });
-  if (absl::IsNotFound(record.status())) return WithResource(record.status(), "measurement", id);
-  RETURN_IF_ERROR(record.status());
-  v1::RetractMeasurementResponse response;
-  *response.mutable_measurement() = ToWire(*record);
-  return response;
-}
-
 absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
     const HistoryQueries& history, const v1::ListCalibrationsRequest& request) {
   const std::optional<std::string> chip =

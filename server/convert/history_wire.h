@@ -32,9 +32,6 @@ absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
 absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const HistoryQueries& history,
                                                           const std::string& id,
                                                           const StudyCodec& codec);
-// Answers with the measurement as lists have it.
-absl::StatusOr<v1::RetractMeasurementResponse> RetractMeasurement(
-    const StoreAccess& store, const v1::RetractMeasurementRequest& request, std::int64_t time_ms);
 absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
     const HistoryQueries& history, const v1::ListCalibrationsRequest& request);
 absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const HistoryQueries& history,

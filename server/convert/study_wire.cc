@@ -16,22 +16,16 @@
 #include <vector>
 
 #include "proto/json/text_fields.h"
-#include "recorder/call_records.h"
-#include "recorder/recorder.h"
 #include "search_space/base/clean_text.h"
 #include "search_space/base/secrets.h"
 #include "search_space/base/status.h"
-#include "search_space/digest/fnv.h"
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/status_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/convert/wire_time.h"
-#include "server/engine/engine_options.h"
 #include "server/engine/journal_events.h"
-#include "server/engine/study_id.h"
 #include "server/engine/wall_clock.h"
-#include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
 namespace {
@@ -89,20 +83,6 @@ absl::StatusOr<StudyFilter> ReadFilter(const v1::ListStudiesRequest& request) {
   return filter;
 }
 
-absl::Status NameStudy(const absl::Status& status, const std::string& id) {
-  return absl::IsNotFound(status) ? WithResource(status, "study", id) : status;
-}
-
-// Returns the response to a call that changes a study; an error names the study of the request.
-template <typename Response, typename Request>
-absl::StatusOr<Response> StudyResponse(const absl::StatusOr<StudyRecord>& study,
-                                       const Request& request) {
-  if (!study.ok()) return NameStudy(study.status(), request.study_id());
-  Response response;
-  *response.mutable_study() = ToWire(*study);
-  return response;
-}
-
 // Returns the number of edits that an etag stands for; nullopt if there is no etag.
 std::optional<std::int64_t> EditCountOf(const MessageReader& in) {
   const auto etag = in.Text("etag");
@@ -113,26 +93,6 @@ std::optional<std::int64_t> EditCountOf(const MessageReader& in) {
   if (error == std::errc() && read == end) return edit_count;
   in.Add("etag", fmt::format("{}; must be the etag of a study", QuotedText(*etag)));
   return std::nullopt;
-}
-
-// Returns the key of a call whose first answer is kept. The digest covers the whole request.
-template <typename Request>
-CallKey KeyOf(const Request& request, std::string_view method) {
-  CallKey key = {.method = std::string(method), .time_ms = NowMs()};
-  if (!request.has_request_id()) return key;
-  key.request_id = request.request_id();
-  key.request_hash = Fnv1a128Hex(request.SerializeAsString());
-  return key;
-}
-
-// Reads the answer to a call that was kept as bytes; an error names the study of the request.
-template <typename Response, typename Request>
-absl::StatusOr<Response> KeptResponse(const absl::StatusOr<std::string>& answer,
-                                      const Request& request) {
-  if (!answer.ok()) return NameStudy(answer.status(), request.study_id());
-  Response response;
-  if (response.ParseFromString(*answer)) return response;
-  return absl::DataLossError("the first answer to this request_id cannot be read");
 }
 
 absl::StatusOr<bool> IsBasicView(const v1::ListPlansRequest& request) {
@@ -153,6 +113,11 @@ void LeaveOutLongParts(v1::Estimate& estimate) {
 }
 
 }  // namespace
+
+absl::Status NameStudy(const absl::Status& status, const std::string& id) {
+  const bool is_study = absl::IsNotFound(status) && Reason(status) == "UNKNOWN_STUDY";
+  return is_study ? WithResource(status, "study", id) : status;
+}
 
 v1::Study AsStored(const StudyRecord& study) { return ToWire(study); }
 
@@ -303,69 +268,6 @@ v1::RetryTrialsResponse ToWire(const ReopenedStudy& reopened) {
   response.mutable_trial_numbers()->Assign(reopened.trial_numbers.begin(),
                                            reopened.trial_numbers.end());
   return response;
-}
-
-absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
-                                                    const Knowledge& knowledge, Engine& engine) {
-  CreateStudyOptions options;
-  std::vector<FieldViolation> violations;
-  if (request.has_study_id()) {
-    options.study_id = request.study_id();
-    const std::string& launcher = request.question().trials().launcher();
-    if (auto violation = CheckStudyId(request.study_id(), launcher)) {
-      violations.push_back(*std::move(violation));
-    }
-  }
-  if (request.has_request_id()) options.request_id = request.request_id();
-  ASSIGN_OR_RETURN(const ResolvedStudy asked,
-                   FromWire(request.question(), knowledge, std::move(violations)));
-  ASSIGN_OR_RETURN(const StudyRecord study, engine.CreateStudy(asked, options));
-  v1::CreateStudyResponse response;
-  *response.mutable_study() = ToWire(study);
-  return response;
-}
-
-absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
-                                                    Engine& engine) {
-  return StudyResponse<v1::CancelStudyResponse>(engine.CancelStudy(request.study_id()), request);
-}
-
-absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& request,
-                                                  Engine& engine) {
-  return StudyResponse<v1::PauseStudyResponse>(engine.PauseStudy(request.study_id()), request);
-}
-
-absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request,
-                                                    Engine& engine) {
-  return StudyResponse<v1::ResumeStudyResponse>(engine.ResumeStudy(request.study_id()), request);
-}
-
-absl::StatusOr<v1::DeleteStudyResponse> DeleteStudy(const v1::DeleteStudyRequest& request,
-                                                    Engine& engine) {
-  ASSIGN_OR_RETURN(const StudyDeletion deletion, FromWire(request));
-  const auto encode = [&request](const DeletedStudy& deleted) {
-    return ToWire(deleted, request.study_id()).SerializeAsString();
-  };
-  return KeptResponse<v1::DeleteStudyResponse>(
-      engine.DeleteStudy(deletion, KeyOf(request, "DeleteStudy"), encode), request);
-}
-
-absl::StatusOr<v1::RetryTrialsResponse> RetryTrials(const v1::RetryTrialsRequest& request,
-                                                    Engine& engine) {
-  ASSIGN_OR_RETURN(const StudyReopening reopening, FromWire(request));
-  const auto encode = [](const ReopenedStudy& reopened) {
-    return ToWire(reopened).SerializeAsString();
-  };
-  return KeptResponse<v1::RetryTrialsResponse>(
-      engine.RetryTrials(reopening, KeyOf(request, "RetryTrials"), encode), request);
-}
-
-absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,
-                                                    const StoreAccess& store) {
-  ASSIGN_OR_RETURN(const StudyEdit edit, FromWire(request));
-  const auto study =
-      WriteTo(store, [&edit](Recorder& recorder) { return recorder.EditStudy(edit); });
-  return StudyResponse<v1::UpdateStudyResponse>(study, request);
 }
 
 v1::WatchStudyResponse ToWire(const EventRecord& event) {

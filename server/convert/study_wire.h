@@ -3,13 +3,11 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
 #include "recorder/records.h"
-#include "recorder/store_access.h"
-#include "server/engine/engine.h"
 #include "server/engine/history_queries.h"
-#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 
@@ -20,6 +18,9 @@ namespace meshwright {
 // process is gone as interrupted.
 using ShowStudy = std::function<v1::Study(const StudyRecord&)>;
 v1::Study AsStored(const StudyRecord& study);
+
+// Adds the study as a resource to an error that says that it is unknown.
+absl::Status NameStudy(const absl::Status& status, const std::string& id);
 
 // Returns INVALID_ARGUMENT for an unknown state.
 absl::StatusOr<v1::ListStudiesResponse> ListStudies(const HistoryQueries& history,
@@ -49,23 +50,6 @@ absl::StatusOr<StudyDeletion> FromWire(const v1::DeleteStudyRequest& request);
 absl::StatusOr<StudyReopening> FromWire(const v1::RetryTrialsRequest& request);
 v1::DeleteStudyResponse ToWire(const DeletedStudy& deleted, const std::string& study_id);
 v1::RetryTrialsResponse ToWire(const ReopenedStudy& reopened);
-
-// These change studies, as Engine's calls of the same names, and UpdateStudy as
-// Recorder::EditStudy. NOT_FOUND names the study as a resource.
-absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
-                                                    const Knowledge& knowledge, Engine& engine);
-absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
-                                                    Engine& engine);
-absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& request,
-                                                  Engine& engine);
-absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request,
-                                                    Engine& engine);
-absl::StatusOr<v1::DeleteStudyResponse> DeleteStudy(const v1::DeleteStudyRequest& request,
-                                                    Engine& engine);
-absl::StatusOr<v1::RetryTrialsResponse> RetryTrials(const v1::RetryTrialsRequest& request,
-                                                    Engine& engine);
-absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request,
-                                                    const StoreAccess& store);
 
 // Converts a line of a study's journal.
 v1::WatchStudyResponse ToWire(const EventRecord& event);

@@ -230,22 +230,22 @@ class RetryTest(unittest.TestCase):
         self.client.recommend(QUESTION)
         self.client.create_study(QUESTION)
         self.client.report_job({"study_id": "s", "outcome": "oom"})
+        self.client.update_study("s", note="x")
         self.client.compare_plans(QUESTION, TINY_PLAN, OWN_PLAN)
         list(self.client.list_trials("s"))
-        for method in ("GetStudy", "Recommend", "CreateStudy", "CreateJobReport", "ComparePlans", "ListTrials"):
+        for method in ("GetStudy", "Recommend", "CreateStudy", "UpdateStudy", "CreateJobReport", "ComparePlans",
+                       "ListTrials"):
             self.assertEqual(self.fake.count(method), 3, method)
-        for method in ("CreateStudy", "CreateJobReport"):  # the server knows the repeated ones by their id
+        for method in ("CreateStudy", "UpdateStudy", "CreateJobReport"):  # the server knows the repeated ones by their id
             ids = {request.request_id for name, request in self.fake.requests if name == method}
             self.assertEqual(len(ids), 1)
             self.assertNotEqual(ids, {""})
 
     def test_calls_that_cannot(self):
         with self.assertRaises(meshwright.Unavailable) as caught:
-            self.client.update_study("s", note="x")
-        self.assertEqual(caught.exception.reason, "SERVER_STARTING")
-        with self.assertRaises(meshwright.Unavailable):
             self.client.call("HistoryService", "BackupStore", v1.BackupStoreRequest(), v1.BackupStoreResponse)
-        self.assertEqual((self.fake.count("UpdateStudy"), self.fake.count("BackupStore")), (1, 1))
+        self.assertEqual(caught.exception.reason, "SERVER_STARTING")
+        self.assertEqual(self.fake.count("BackupStore"), 1)
 
     def test_asyncio(self):
         async def get():

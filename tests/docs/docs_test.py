@@ -87,6 +87,32 @@ CASES = {
 }
 
 
+def tests_of(source):
+    """Returns the names of all tests of GoogleTest, of Python and of the browser in a tree."""
+    names = set()
+    for file in (source / "tests").rglob("*.cc"):
+        found = re.findall(r"^TEST(?:_F|_P)?\((\w+), *(\w+)\)", file.read_text(), re.MULTILINE)
+        names |= {".".join(name) for name in found}
+    for file in (source / "tests").rglob("*.py"):
+        names |= set(re.findall(r"def (test_\w+)", file.read_text()))
+    for file in (source / "web/tests/browser").glob("*.ts"):
+        names |= set(re.findall(r"\bit(?:\.each\([^)]*\))?\('([^']+)'", file.read_text()))
+    return names
+
+
+class BehavioursTest(unittest.TestCase):
+    def test_each_behaviour_has_tests_that_there_are(self):
+        known = tests_of(SOURCE)
+        text = (SOURCE / "docs/behaviours.md").read_text()
+        behaviours = re.split(r"^\d+\. ", text, flags=re.MULTILINE)[1:]
+        self.assertEqual(len(behaviours), 25)
+        for behaviour in behaviours:
+            words = " ".join(behaviour.split())
+            named = re.findall(r"`(\w+\.\w+|test_\w+)`", words) + re.findall(r'"([^"]+)"', words)
+            self.assertGreater(len(named), 0, words)
+            self.assertEqual([name for name in named if name not in known], [])
+
+
 class RulesTest(unittest.TestCase):
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-docs-"))

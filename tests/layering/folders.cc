@@ -106,6 +106,9 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ vendor_models recorder estimator/fit estimator/learning "
                 "server/tuner/ server/engine "
                 "proto/json"},
+    {.path = "server/changes",
+     .may_use = "search_space/base search_space/digest recorder server/tuner/question "
+                "server/engine server/convert"},
     {.path = "server/placement",
      .may_use = "search_space/base search_space/spec server/tuner/ server/process server/convert"},
     {.path = "server/auth", .may_use = "search_space/base search_space/digest"},
@@ -114,7 +117,7 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
     {.path = "server/rpc/services",
      .may_use = "search_space/ recorder proto/json server/tuner/ server/engine server/convert "
-                "server/placement server/rpc/calls"},
+                "server/changes server/placement server/rpc/calls"},
     {.path = "server/rpc",
      .may_use = "search_space/base server/tuner/question server/process server/engine "
                 "server/auth server/rpc/calls server/rpc/services"},
@@ -126,10 +129,11 @@ constexpr FolderRule kFolders[] = {
      .may_use = "server/process server/engine server/auth server/rpc/calls server/rpc"},
     {.path = "server/version"},
     {.path = "server",
-     .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
-                "server/launchers server/plugins proto/json server/convert server/auth "
-                "server/rpc/calls server/rpc/services server/rpc server/http server/metrics "
-                "server/version"},
+     .may_use =
+         "search_space/base recorder server/tuner/question server/process server/engine "
+         "server/launchers server/plugins proto/json server/convert server/changes server/auth "
+         "server/rpc/calls server/rpc/services server/rpc server/http server/metrics "
+         "server/version"},
 
     // The programs.
     {.path = "cli/program",
@@ -156,7 +160,8 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ vendor_models recorder estimator/model estimator/learning "
                 "server/tuner/ proto/json "
                 "server/process server/engine server/http server/plugins server/plugins/wire "
-                "server/plugins/conformance server/convert server/placement server/rpc/client "
+                "server/plugins/conformance server/convert server/changes server/placement "
+                "server/rpc/client "
                 "cli/program cli/input "
                 "cli/reports cli/local cli/help cli/place cli/source"},
     {.path = "cli",
@@ -177,7 +182,8 @@ constexpr std::string_view kJson =
     "server/tuner/ "
     "server/launchers/ server/plugins/ proto/json cli/detect cli/input cli/place";
 constexpr std::string_view kWire =
-    "proto/json server/convert server/placement server/rpc/ server/http server/plugins/ server "
+    "proto/json server/convert server/changes server/placement server/rpc/ server/http "
+    "server/plugins/ server "
     "cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.
 constexpr std::string_view kSystem =

@@ -82,6 +82,47 @@ TEST_F(ChangesTest, AStudyIsDeletedOnceAndForEverybody) {
   EXPECT_EQ(Reason(client().CreateStudy(again).status()), "STUDY_DELETED");
 }
 
+// A repeated call changes nothing more, even if others have changed the study meanwhile.
+TEST_F(ChangesTest, ARepeatedChangeGetsItsFirstAnswer) {
+  const std::string id = Create(BigQuestion())->study().id();
+  v1::UpdateStudyRequest update;
+  update.set_study_id(id);
+  update.set_note("mine");
+  update.set_request_id("note");
+  const auto first = client().UpdateStudy(update);
+  ASSERT_TRUE(first.ok()) << first.status();
+  v1::UpdateStudyRequest theirs;
+  theirs.set_study_id(id);
+  theirs.set_note("theirs");
+  ASSERT_TRUE(client().UpdateStudy(theirs).ok());
+  const auto repeated = client().UpdateStudy(update);
+  ASSERT_TRUE(repeated.ok()) << repeated.status();
+  EXPECT_EQ(repeated->DebugString(), first->DebugString());
+  EXPECT_EQ(client().GetStudy(id)->study().note(), "theirs");
+
+  v1::PauseStudyRequest pause;
+  pause.set_study_id(id);
+  pause.set_request_id("pause");
+  const auto paused = client().PauseStudy(pause);
+  ASSERT_TRUE(paused.ok()) << paused.status();
+  v1::CancelStudyRequest cancel;
+  cancel.set_study_id(id);
+  cancel.set_request_id("pause");
+  EXPECT_EQ(Reason(client().CancelStudy(cancel).status()), "REQUEST_ID_REUSED");
+  cancel.set_request_id("");
+  EXPECT_EQ(FieldViolations(client().CancelStudy(cancel).status()).at(0).field, "request_id");
+  cancel.set_request_id("cancel");
+  const auto cancelled = client().CancelStudy(cancel);
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  // A pause of a study that is cancelled is an error, unless it was answered before.
+  EXPECT_EQ(client().PauseStudy(pause)->DebugString(), paused->DebugString());
+  pause.clear_request_id();
+  EXPECT_FALSE(client().PauseStudy(pause).ok());
+  cancel.set_study_id("study-none");
+  cancel.set_request_id("other");
+  EXPECT_EQ(Reason(client().CancelStudy(cancel).status()), "UNKNOWN_STUDY");
+}
+
 TEST_F(ChangesTest, ARememberedAnswerOfADeletedStudyIsKeptAgain) {
   v1::RecommendRequest request;
   *request.mutable_question() = SmallQuestion();

@@ -33,16 +33,16 @@ _SERVICES = "meshwright.v1."
 
 # Calls that can be repeated: they read, or carry a request id, or do nothing the second time.
 # Recommend belongs to them: the server answers an equal question with the first answer and its
-# study; only if it was restarted in between may a second study keep the same answer. UpdateStudy,
-# BackupStore and imports are never repeated.
+# study; only if it was restarted in between may a second study keep the same answer. BackupStore and
+# imports are never repeated.
 _REPEATABLE: Dict[str, List[str]] = {
     "RecommendationService": [],  # all of its methods
     "PlacementService": [],
     "ServerService": [],
     "CatalogService": [],
     "TuningService": ["CreateStudy", "GetStudy", "ListStudies", "CancelStudy", "DeleteStudy", "RetryTrials",
-                      "ListPlans", "GetPlan",
-                      "CompareStudyPlans", "ListTrials", "GetTrial", "ListParetoTrials", "ListAttempts",
+                      "UpdateStudy", "PauseStudy", "ResumeStudy", "ListPlans", "GetPlan", "CompareStudyPlans",
+                      "ListTrials", "GetTrial", "ListParetoTrials", "ListAttempts",
                       "GetTrialLogs"],
     "FeedbackService": ["CreateJobReport", "ListJobReports"],
     "HistoryService": ["ListMeasurements", "GetMeasurement", "RetractMeasurement", "ListCalibrations",

@@ -97,7 +97,7 @@ def _part(whole: v1.EvaluatePlansRequest, cases: List[v1.EvaluateCase]) -> v1.Ev
 
 
 def update_study(study_id: str, changes: Mapping[str, Any]) -> v1.UpdateStudyRequest:
-    return parse(v1.UpdateStudyRequest, {"study_id": study_id, **changes})
+    return parse(v1.UpdateStudyRequest, {"study_id": study_id, "request_id": new_request_id(), **changes})
 
 
 def job_report(report: Union[v1.CreateJobReportRequest, Json]) -> v1.CreateJobReportRequest:

@@ -197,7 +197,8 @@ class Client:
                           v1.RetryTrialsResponse, deadline)
 
     def update_study(self, study_id: str, *, deadline: Optional[float] = None, **changes: Any) -> v1.Study:
-        """Changes display_name, note, labels or removed_labels. It is not repeated by itself."""
+        """Changes display_name, note, labels or removed_labels. A change without a request_id gets a new one,
+        so that it can be repeated."""
         return self._call("TuningService", "UpdateStudy", _requests.update_study(study_id, changes),
                           v1.UpdateStudyResponse, deadline).study
 

@@ -228,18 +228,30 @@ absl::StatusOr<v1::ListStudiesResponse> Client::ListStudies(const v1::ListStudie
 absl::StatusOr<v1::CancelStudyResponse> Client::CancelStudy(const std::string& study_id) {
   v1::CancelStudyRequest request;
   request.set_study_id(study_id);
+  return CancelStudy(request);
+}
+
+absl::StatusOr<v1::CancelStudyResponse> Client::CancelStudy(const v1::CancelStudyRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::CancelStudy, request, {});
 }
 
 absl::StatusOr<v1::PauseStudyResponse> Client::PauseStudy(const std::string& study_id) {
   v1::PauseStudyRequest request;
   request.set_study_id(study_id);
+  return PauseStudy(request);
+}
+
+absl::StatusOr<v1::PauseStudyResponse> Client::PauseStudy(const v1::PauseStudyRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::PauseStudy, request, {});
 }
 
 absl::StatusOr<v1::ResumeStudyResponse> Client::ResumeStudy(const std::string& study_id) {
   v1::ResumeStudyRequest request;
   request.set_study_id(study_id);
+  return ResumeStudy(request);
+}
+
+absl::StatusOr<v1::ResumeStudyResponse> Client::ResumeStudy(const v1::ResumeStudyRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::ResumeStudy, request, {});
 }
 

@@ -73,8 +73,11 @@ class Client {
   absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& study_id);
   absl::StatusOr<v1::ListStudiesResponse> ListStudies(const v1::ListStudiesRequest& request);
   absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
+  absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request);
   absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const std::string& study_id);
+  absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& request);
   absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const std::string& study_id);
+  absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request);
   absl::StatusOr<v1::DeleteStudyResponse> DeleteStudy(const v1::DeleteStudyRequest& request);
   absl::StatusOr<v1::RetryTrialsResponse> RetryTrials(const v1::RetryTrialsRequest& request);
   absl::StatusOr<v1::UpdateStudyResponse> UpdateStudy(const v1::UpdateStudyRequest& request);

@@ -7,6 +7,7 @@
 #include "meshwright/v1/history.grpc.pb.h"
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
+#include "server/changes/retraction.h"
 #include "server/convert/convert.h"
 #include "server/convert/history_wire.h"
 #include "server/convert/status_wire.h"

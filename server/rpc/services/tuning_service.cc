@@ -7,6 +7,7 @@
 
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/base/status.h"
+#include "server/changes/study_changes.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/question_answers.h"
 #include "server/convert/status_wire.h"
@@ -23,11 +24,6 @@
 
 namespace meshwright {
 namespace {
-
-absl::Status NameStudy(const absl::Status& status, const std::string& id) {
-  const bool is_study = absl::IsNotFound(status) && Reason(status) == "UNKNOWN_STUDY";
-  return is_study ? WithResource(status, "study", id) : status;
-}
 
 class TuningService final : public v1::TuningService::CallbackService, public ClosableService {
  public:
