@@ -71,10 +71,14 @@ Seconds PlanBounds::LeastTimeOfPipeline(const ParallelPlan& plan) {
   return StepWith(plan, model_.time().LeastPipeline(stages, model_.caches()));
 }
 
-// Returns the mean of the stages, which the fullest one does not undercut: all states in the finest
-// sharding that is allowed and, for one micro-batch, the inputs of all layers that stay on the
-// device. `devices` are the plan's bare ones.
-Bytes PlanBounds::LeastMean(const ParallelPlan& plan, const MostOffloaded& most,
+int PlanBounds::FinestZeroStage(const ParallelPlan& plan) const {
+  return plan.pipeline_parallel > 1 ? model_.problem().profile.largest_zero_stage_with_pipeline : 3;
+}
+
+// Returns the mean of the stages, which the fullest one does not undercut: all states as this stage
+// of ZeRO shards them and, for one micro-batch, the inputs of all layers that stay on the device.
+// `devices` are the plan's bare ones.
+Bytes PlanBounds::LeastMean(const ParallelPlan& plan, int zero_stage, const MostOffloaded& most,
                             StageDevices devices) const {
   const EstimatorProblem& problem = model_.problem();
   const ModelSpec& model = problem.model;
@@ -95,11 +99,10 @@ Bytes PlanBounds::LeastMean(const ParallelPlan& plan, const MostOffloaded& most,
   const StageParameters parameters = ParametersOf(whole, model);
   const StateBytes& bytes = model_.memory().state_bytes();
   const StateSharding sharding = StateShardingOf(plan, devices);
-  const int finest = p > 1 ? profile.largest_zero_stage_with_pipeline : 3;
   const double shared =
       parameters.dense / sharding.dense_group + parameters.expert / sharding.expert_group;
   const double all = parameters.dense + parameters.expert;
-  const auto least = [&](int stage) { return finest >= stage ? shared : all; };
+  const auto least = [&](int stage) { return zero_stage >= stage ? shared : all; };
   const double states = bytes.weight * least(3) + (bytes.gradient + bytes.autograd) * least(2) +
                         bytes.optimizer * (1 - most.optimizer) * least(1) + bytes.unsharded * all;
   const double inputs = (1 - most.activations) * static_cast<double>(model.layer_count) *
@@ -109,13 +112,21 @@ Bytes PlanBounds::LeastMean(const ParallelPlan& plan, const MostOffloaded& most,
 
 Bytes PlanBounds::LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) const {
   const StageDevices bare = BareDevices(plan, model_.problem());
-  return model_.memory().Reserved({.peak = LeastMean(plan, most, bare)}, *bare.pool);
+  const Bytes mean = LeastMean(plan, FinestZeroStage(plan), most, bare);
+  return model_.memory().Reserved({.peak = mean}, *bare.pool);
+}
+
+Bytes PlanBounds::LeastMemoryOfZero(const ParallelPlan& plan, const MostOffloaded& most) const {
+  const StageDevices bare = BareDevices(plan, model_.problem());
+  const Bytes mean = LeastMean(plan, plan.zero_stage, most, bare);
+  return model_.memory().Reserved({.peak = mean}, *bare.pool);
 }
 
 bool PlanBounds::HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most) const {
   if (!model_.calibration().out_of_memory.has_value()) return false;
   const StageDevices bare = BareDevices(plan, model_.problem());
-  return model_.memory().HasFailed({.peak = LeastMean(plan, most, bare)}, *bare.pool);
+  const Bytes mean = LeastMean(plan, FinestZeroStage(plan), most, bare);
+  return model_.memory().HasFailed({.peak = mean}, *bare.pool);
 }
 
 }  // namespace meshwright

@@ -29,6 +29,9 @@ class PlanBounds {
   // depends on these.
   std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
   [[nodiscard]] Bytes LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) const;
+  // Bounds those of these plans that also share the stage of ZeRO and the size of its group, if the
+  // plan states one.
+  [[nodiscard]] Bytes LeastMemoryOfZero(const ParallelPlan& plan, const MostOffloaded& most) const;
   // Returns true if these need as much memory as a measured run that had too little.
   [[nodiscard]] bool HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most) const;
 
@@ -39,7 +42,9 @@ class PlanBounds {
   Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
 
  private:
-  [[nodiscard]] Bytes LeastMean(const ParallelPlan& plan, const MostOffloaded& most,
+  // Returns the finest stage of ZeRO that is allowed with the plan's pipeline.
+  [[nodiscard]] int FinestZeroStage(const ParallelPlan& plan) const;
+  [[nodiscard]] Bytes LeastMean(const ParallelPlan& plan, int zero_stage, const MostOffloaded& most,
                                 StageDevices devices) const;
   Seconds StepWith(const ParallelPlan& plan, Seconds pipeline);
   Seconds StepWithEvenWork(const ParallelPlan& plan, Seconds whole_model);

@@ -6,17 +6,26 @@
 #include "search_space/base/units.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
 
 // Rejects a prefix if even the least memory of all plans below it exceeds that of the device.
+// Nearly all plans that do not fit are found by their sizes; the others once it is known how their
+// states are sharded and which part of these leaves the device.
 std::optional<Rejection> CheckMemory(const PruneContext& context, const ParallelPlan& plan,
                                      int depth) {
-  if (context.model == nullptr || !JustSet(Dimension::kRankOrder, depth)) return std::nullopt;
+  const bool are_sizes = JustSet(Dimension::kRankOrder, depth);
+  const bool is_zero = JustSet(Dimension::kZeroStage, depth);
+  const bool is_offload = JustSet(Dimension::kOptimizerOffload, depth);
+  if (context.model == nullptr || !(are_sizes || is_zero || is_offload)) return std::nullopt;
+  const PlanBounds bounds(*context.model);
+  MostOffloaded most = context.space.MostOffloadedBelow(plan);
+  if (is_offload) most.optimizer = plan.optimizer_offload_ratio;
   const Bytes least =
-      PlanBounds(*context.model).LeastMemoryBelow(plan, context.space.MostOffloadedBelow(plan));
+      are_sizes ? bounds.LeastMemoryBelow(plan, most) : bounds.LeastMemoryOfZero(plan, most);
   const Bytes capacity = context.problem.cluster.pools.front().memory_capacity;
   if (least <= capacity || context.MayBeNearest(least)) return std::nullopt;
   return Rejection{.rule = kMemoryRule,

@@ -91,8 +91,10 @@ class BuiltInJudge final : public PlanJudge {
 
   [[nodiscard]] JudgeView View() const override {
     const std::optional<OversizedPlan>& nearest = kept_.nearest();
+    // A search for any fit has no use for the nearest plan, and so cuts where nothing can fit.
+    const bool seeks_nearest = kept_.best().empty() && !shared_.options.first_fit_is_enough;
     return {.slowest_useful = kept_.SlowestUseful(),
-            .seeks_nearest = kept_.best().empty(),
+            .seeks_nearest = seeks_nearest,
             .least_missed =
                 nearest.has_value() ? std::optional(nearest->reserved_memory) : std::nullopt};
   }
@@ -178,7 +180,7 @@ class Worker {
   }
 
   // Returns the best plans of a coarse grid over the whole space, chosen by the closed form and
-  // then simulated.
+  // then simulated, or the plan of the grid that comes nearest to fitting.
   BestPlans Seeds() {
     BestPlans chosen({.plan_count = kSeedCount});
     Pruning pruning(shared_.options.disabled_rules);  // not counted: the walks of the tasks count
@@ -189,6 +191,7 @@ class Worker {
     for (const RecomputeChoice& seed : chosen.best()) {
       plans.Offer({.plan = seed.plan, .estimate = model_.Quick(seed.plan)});
     }
+    if (plans.best().empty() && chosen.nearest().has_value()) plans.OfferNearest(*chosen.nearest());
     return plans;
   }
 

@@ -223,10 +223,12 @@ TEST_P(SweepTest, LeastMemoryBelowIsNotAboveTheMemory) {
   for (const ParallelPlan& plan : DrawPlans(problem)) {
     const int finest = problem.profile.largest_zero_stage_with_pipeline;
     if (plan.pipeline_parallel > 1 && plan.zero_stage > finest) continue;  // not legal
-    EXPECT_LE(
-        PlanBounds(model).LeastMemoryBelow(plan, {.activations = plan.activation_offload_ratio}),
-        model.Quick(plan).reserved_memory)
-        << MakePlanKey(plan).text;
+    SCOPED_TRACE(MakePlanKey(plan).text);
+    const PlanBounds bounds(model);
+    const MostOffloaded most = {.optimizer = plan.optimizer_offload_ratio,
+                                .activations = plan.activation_offload_ratio};
+    EXPECT_LE(bounds.LeastMemoryBelow(plan, most), bounds.LeastMemoryOfZero(plan, most));
+    EXPECT_LE(bounds.LeastMemoryOfZero(plan, most), model.Quick(plan).reserved_memory);
   }
 }
 

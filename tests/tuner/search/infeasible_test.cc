@@ -13,8 +13,11 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/search/exhaustive.h"
+#include "server/tuner/search/question_search.h"
 #include "tests/search_space/models.h"
 #include "tests/tuner/questions.h"
 #include "tests/tuner/resolve.h"
@@ -129,6 +132,18 @@ TEST(InfeasibleTest, NearestNeedsLeastMemoryOfAll) {
   EXPECT_FALSE(IsFeasible(request));
   request.question.cluster.pools.front().memory_capacity = need;
   EXPECT_TRUE(IsFeasible(request));
+}
+
+// A change is tried by a search that ends at its first fit. A plan without memory for its states is
+// of no use to it, so the search cuts all of them by their sizes.
+TEST(InfeasibleTest, SearchesForAnyFitLookForNoNearestPlan) {
+  const auto study = ResolveStudy(Gpt3OnOneNode(), Known());
+  ASSERT_TRUE(study.ok()) << study.status();
+  const SearchFound any = BestPlansOf(study->problem, {}, {.first_fit_is_enough = true});
+  EXPECT_TRUE(any.best.empty());
+  EXPECT_FALSE(any.nearest.has_value());
+  EXPECT_TRUE(any.summary.complete);
+  EXPECT_TRUE(BestPlansOf(study->problem, {}, {}).nearest.has_value());
 }
 
 // Three devices for one sequence and one layer with 16 heads: nothing divides.
