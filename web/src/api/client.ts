@@ -5,6 +5,7 @@ import type { Trace } from './trace';
 import type {
   CancelStudyResponse,
   CreateStudyResponse,
+  DeleteStudyResponse,
   GetCalibrationResponse,
   GetChipResponse,
   GetMeasurementResponse,
@@ -24,6 +25,7 @@ import type {
   PauseStudyResponse,
   RecommendResponse,
   ResumeStudyResponse,
+  RetryTrialsResponse,
   Study,
   SweepRequest,
   SweepResponse,
@@ -101,22 +103,22 @@ export async function read<T>(
   return (await response.json()) as T;
 }
 
-/** Sends a message to an address below v1/. */
+/** Sends a message to an address below v1/; one to delete has none. */
 async function send<T>(
-  method: 'POST' | 'PATCH',
+  method: 'POST' | 'PATCH' | 'DELETE',
   path: string,
-  body: object,
+  body: object | undefined,
   { etag, signal }: { etag?: string; signal?: AbortSignal } = {},
 ): Promise<T> {
   const response = await fetch(new URL(`v1/${path}`, document.baseURI), {
     method,
     headers: {
       accept: 'application/json',
-      'content-type': 'application/json',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(etag === undefined ? {} : { 'if-match': `"${etag}"` }),
     },
     credentials: 'same-origin',
-    body: JSON.stringify(body),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   });
   if (!response.ok) throw await errorOf(response);
@@ -150,6 +152,17 @@ export const api = {
     send<PauseStudyResponse>('POST', `studies/${encodeURIComponent(id)}:pause`, {}),
   resumeStudy: (id: string) =>
     send<ResumeStudyResponse>('POST', `studies/${encodeURIComponent(id)}:resume`, {}),
+  /** `retracts`: later answers learn nothing from the study's measurements. */
+  deleteStudy: (study: Study, retracts: boolean) =>
+    send<DeleteStudyResponse>(
+      'DELETE',
+      `studies/${encodeURIComponent(study.id)}${retracts ? '?retract_measurements=true' : ''}`,
+      undefined,
+      { etag: study.etag },
+    ),
+  /** Runs trials again; without numbers, all that have failed. */
+  retryTrials: (id: string, numbers: readonly number[]) =>
+    send<RetryTrialsResponse>('POST', `studies/${encodeURIComponent(id)}:retryTrials`, { trial_numbers: numbers }),
   serverInfo: (signal?: AbortSignal) => read<GetServerInfoResponse>(['server'], {}, signal),
   studies: (query: Query, signal?: AbortSignal) =>
     read<ListStudiesResponse>(['studies'], query, signal),

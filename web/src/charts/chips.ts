@@ -103,7 +103,7 @@ export function groupBandwidthSpec(chips: readonly Chip[], text: Text): ChartSpe
           const value = valueOf(group_bandwidths, largest, 'all_reduce_bytes_per_second');
           return `${several ? `${name} ` : ''}${value === undefined ? '–' : gigabytes(value, text)}`;
         })
-        .join(', '),
+        .join(say('list.comma')),
     }),
     height: 240,
     legend: lines.map(({ name, isSecond, isDashed }) => ({

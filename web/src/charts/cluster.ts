@@ -310,7 +310,7 @@ function sentenceOf(layout: ClusterLayout, text: Text): string {
     idle > 0 ? say('cluster.idleNodes', { count: idle }) : '',
     layout.groupStages.length > 0 ? say('cluster.replicas', { count: layout.groupStages.length }) : '',
   ];
-  return parts.filter((part) => part !== '').join(' ');
+  return text.join(...parts);
 }
 
 export function clusterSpec(layout: ClusterLayout, text: Text): DrawingSpec {

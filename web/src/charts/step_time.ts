@@ -168,7 +168,7 @@ export function breakdownSpec(alternatives: readonly Alternative[], text: Text):
           name: first.name,
           parts: largest
             .map(([key, part]) => `${text.word('time', key)} ${format.percent(part / total)}`)
-            .join(', '),
+            .join(say('list.comma')),
         })
       : say('breakdown.none');
   return {
@@ -242,7 +242,7 @@ export function differenceSpec(chosen: Alternative, other: Alternative, text: Te
     parts: shown
       .slice(0, 3)
       .map(({ cause, seconds }) => `${text.word('time', cause)} ${signed(seconds)}`)
-      .join(', '),
+      .join(say('list.comma')),
   });
   return {
     name: 'step-difference',

@@ -1,8 +1,9 @@
 // Tokens per second and device with their interval: over the sizes of a sweep, or by study.
 import type { CustomSeriesRenderItemAPI, CustomSeriesRenderItemParams } from 'echarts';
-import type { Estimate } from '../api/wire';
+import type { Estimate, RankedPlan } from '../api/wire';
 import { planLine } from '../parts/plan_words';
-import type { SweptPoint } from '../parts/sweep';
+import { devicesOf } from '../parts/pools';
+import type { SweepKind, SweptPoint } from '../parts/sweep';
 import type { Text } from '../text/text';
 import { tooltipOf, valueAxis } from './axes';
 import type { Palette } from './palette';
@@ -26,17 +27,27 @@ interface Named extends Throughput {
   tip: string;
 }
 
-/** Draws points with whiskers over names; `joins`: a line shows how one leads to the next. */
-function optionOf(points: readonly (Named | undefined)[], names: string[], axisName: string, joins: boolean, text: Text) {
+interface Axes {
+  /** The name of the horizontal axis. */
+  name: string;
+  tokens: string;
+  /** A line shows how one point leads to the next. */
+  joins: boolean;
+  /** The tokens have six digits or more. */
+  isWide?: boolean;
+}
+
+/** Draws points with whiskers over names. */
+function optionOf(points: readonly (Named | undefined)[], names: string[], axes: Axes, text: Text) {
   const { format, say } = text;
   const placed = points.flatMap((point, at) => (point ? [{ at, point }] : []));
   return (palette: Palette) => ({
-    grid: { left: 32, right: 24, top: 20, bottom: 36, containLabel: true },
+    grid: { left: axes.isWide ? 40 : 32, right: 24, top: 20, bottom: 36, containLabel: true },
     tooltip: tooltipOf(palette, ({ data }: { data?: { tip?: string } }) => data?.tip ?? ''),
     xAxis: {
       type: 'category' as const,
       data: names,
-      name: axisName,
+      name: axes.name,
       nameLocation: 'middle' as const,
       nameGap: 28,
       nameTextStyle: { color: palette.muted },
@@ -44,7 +55,7 @@ function optionOf(points: readonly (Named | undefined)[], names: string[], axisN
       axisLine: { lineStyle: { color: palette.line } },
       axisTick: { show: false },
     },
-    yAxis: { ...valueAxis(palette, say('tokens'), (value) => format.rate(value)), nameGap: 48 },
+    yAxis: { ...valueAxis(palette, axes.tokens, (value) => format.rate(value)), nameGap: axes.isWide ? 72 : 48 },
     series: [
       {
         type: 'custom',
@@ -68,7 +79,7 @@ function optionOf(points: readonly (Named | undefined)[], names: string[], axisN
         symbol: 'circle',
         symbolSize: 11,
         itemStyle: { color: palette.accent },
-        lineStyle: { color: palette.accent, width: joins ? 1.5 : 0 },
+        lineStyle: { color: palette.accent, width: axes.joins ? 1.5 : 0 },
         data: points.map((point) => (point ? { value: point.tokens, tip: point.tip } : { value: '-', tip: '' })),
       },
     ],
@@ -81,13 +92,29 @@ function rangeText({ low, high }: Throughput, text: Text): string {
 
 const absent: Cell = { text: '–', value: null };
 
-/** The throughput of each point of a sweep. `axisName` says what is swept. */
-export function scalingSpec(points: readonly SweptPoint[], kind: 'nodes' | 'sequence', text: Text): ChartSpec {
+/** Returns the throughput of all devices that a plan uses. */
+function wholeThroughput({ plan, estimate }: RankedPlan): Throughput | undefined {
+  if (!plan || !estimate) return undefined;
+  const { tokens, low, high } = throughputOf(estimate);
+  const count = devicesOf(plan);
+  return { tokens: tokens * count, low: low * count, high: high * count };
+}
+
+/**
+ * The throughput of each point of a sweep. `pool` names the pool whose nodes are counted, if there are
+ * several: devices differ then, so the throughput is that of all of them together.
+ */
+export function scalingSpec(points: readonly SweptPoint[], kind: SweepKind, text: Text, pool?: string): ChartSpec {
   const { format, say } = text;
-  const axisName = say(kind === 'nodes' ? 'scaling.nodes' : 'scaling.sequence');
+  const axisName =
+    pool !== undefined ? say('scaling.poolNodes', { pool }) : say(kind === 'nodes' ? 'scaling.nodes' : 'scaling.sequence');
+  const tokens = say(pool === undefined ? 'tokens' : 'mix.tokens');
   const rows = points.map((point) => ({
     ...point,
-    throughput: point.best?.estimate && throughputOf(point.best.estimate),
+    throughput:
+      pool !== undefined
+        ? point.best && wholeThroughput(point.best)
+        : point.best?.estimate && throughputOf(point.best.estimate),
     line: point.best?.plan ? planLine(point.best.plan, text) : say('verdict.nothing'),
   }));
   const fitting = rows.filter(({ throughput }) => throughput !== undefined);
@@ -97,8 +124,8 @@ export function scalingSpec(points: readonly SweptPoint[], kind: 'nodes' | 'sequ
     !first || !last
       ? say('scaling.nothing')
       : first === last
-        ? say('scaling.one', { value: format.count(first.value), axis: axisName, tokens: format.rate(first.throughput?.tokens ?? 0) })
-        : say('scaling.sentence', {
+        ? say(pool === undefined ? 'scaling.one' : 'scaling.oneWhole', { value: format.count(first.value), axis: axisName, tokens: format.rate(first.throughput?.tokens ?? 0) })
+        : say(pool === undefined ? 'scaling.sentence' : 'scaling.sentenceWhole', {
             first: format.count(first.value),
             last: format.count(last.value),
             axis: axisName,
@@ -109,8 +136,11 @@ export function scalingSpec(points: readonly SweptPoint[], kind: 'nodes' | 'sequ
   const missing = rows.length - fitting.length;
   return {
     name: `scaling-by-${kind}`,
-    title: say(kind === 'nodes' ? 'scaling.byNodes' : 'scaling.bySequence'),
-    sentence: missing > 0 ? `${sentence} ${say('scaling.missing', { count: missing })}` : sentence,
+    title:
+      pool !== undefined
+        ? say('scaling.byPool', { pool })
+        : say(kind === 'nodes' ? 'scaling.byNodes' : 'scaling.bySequence'),
+    sentence: text.join(sentence, missing > 0 ? say('scaling.missing', { count: missing }) : ''),
     height: 300,
     legend: [
       { name: say('predicted'), color: (palette) => palette.accent, shape: 'circle' },
@@ -120,7 +150,7 @@ export function scalingSpec(points: readonly SweptPoint[], kind: 'nodes' | 'sequ
       columns: [
         { label: axisName, isNumber: true },
         { label: say('mix.devices'), isNumber: true },
-        { label: say('tokens'), isNumber: true },
+        { label: tokens, isNumber: true },
         { label: say('interval'), isNumber: true },
         { label: say('stepTime'), isNumber: true },
         { label: say('fit'), isNumber: true },
@@ -129,8 +159,9 @@ export function scalingSpec(points: readonly SweptPoint[], kind: 'nodes' | 'sequ
       keys: [
         kind === 'nodes' ? 'node_count' : 'sequence_length',
         'device_count',
-        'tokens_per_second_per_device',
-        'tokens_per_second_per_device_interval',
+        ...(pool === undefined
+          ? ['tokens_per_second_per_device', 'tokens_per_second_per_device_interval']
+          : ['tokens_per_second', 'tokens_per_second_interval']),
         'step_time_seconds',
         'fit_probability_ratio',
         'plan',
@@ -152,12 +183,11 @@ export function scalingSpec(points: readonly SweptPoint[], kind: 'nodes' | 'sequ
         throughput && {
           ...throughput,
           name: format.count(value),
-          tip: `${axisName}: ${format.count(value)}\n${say('tokens')}: ${format.rate(throughput.tokens)} (${rangeText(throughput, text)})\n${line}`,
+          tip: `${axisName}: ${format.count(value)}\n${tokens}: ${format.rate(throughput.tokens)} (${rangeText(throughput, text)})\n${line}`,
         },
       ),
       rows.map(({ value }) => format.count(value)),
-      axisName,
-      true,
+      { name: axisName, tokens, joins: true, isWide: pool !== undefined },
       text,
     ),
   };
@@ -215,8 +245,7 @@ export function studiesSpec(studies: readonly NamedEstimate[], text: Text): Char
         },
       ),
       rows.map(({ name }) => name),
-      '',
-      false,
+      { name: '', tokens: say('tokens'), joins: false },
       text,
     ),
   };

@@ -144,7 +144,7 @@ export function timelineSpec(name: string, timeline: Timeline, window: Window, t
   return {
     name: 'timeline',
     title: say('timeline.title'),
-    sentence: parts.filter((part) => part !== '').join(' '),
+    sentence: text.join(...parts),
     width,
     height,
     legend: spanKinds

@@ -65,6 +65,21 @@ function Said({ study }: { study: Study }) {
   );
 }
 
+/** What the server has stored of a study's words. */
+export function SavedWords({ study }: { study: Study }) {
+  const { say } = useText();
+  return (
+    <dl class="settings">
+      <dt>{say('words.name')}</dt>
+      <dd>{study.display_name || '–'}</dd>
+      <dt>{say('words.note')}</dt>
+      <dd>{study.note || '–'}</dd>
+      <dt>{say('words.labels')}</dt>
+      <dd>{linesOf(study.labels) || '–'}</dd>
+    </dl>
+  );
+}
+
 function Editor(props: { study: Study; onSaved: (study: Study) => void; onLeave: () => void }) {
   const { say } = useText();
   const [base, setBase] = useState(props.study);
@@ -128,14 +143,7 @@ function Editor(props: { study: Study; onSaved: (study: Study) => void; onLeave:
       {theirs ? (
         <div class="note-box bad" role="alert">
           <p>{say('words.conflict')}</p>
-          <dl class="settings">
-            <dt>{say('words.name')}</dt>
-            <dd>{theirs.display_name || '–'}</dd>
-            <dt>{say('words.note')}</dt>
-            <dd>{theirs.note || '–'}</dd>
-            <dt>{say('words.labels')}</dt>
-            <dd>{linesOf(theirs.labels) || '–'}</dd>
-          </dl>
+          <SavedWords study={theirs} />
           <p class="links">
             <button type="button" onClick={() => takeTheirs(theirs)}>
               {say('words.takeTheirs')}

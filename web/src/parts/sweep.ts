@@ -1,6 +1,9 @@
-// A study's question at several sizes: numbers of nodes, or sequence lengths.
+// A study's question at several sizes: numbers of nodes, of one pool if there are several, or sequence
+// lengths.
 import { ApiError } from '../api/client';
 import type { GetStudyResponse, RankedPlan, RecommendResponse, SweepRequest, SweepResponse, TuneRequest } from '../api/wire';
+import { clusterFacts } from '../charts/cluster';
+import { isMixed } from './pools';
 import { countOf } from './question';
 
 export type SweepKind = 'nodes' | 'sequence';
@@ -10,8 +13,15 @@ export const pointLimit = 12;
 /** One size with the plan to take there; absent: none fits. */
 export interface SweptPoint {
   value: number;
+  /** The devices of the cluster. */
   deviceCount: number;
   best?: RankedPlan;
+}
+
+/** A sweep: the quantity that varies and, if it is the nodes of one of several pools, the pool's index. */
+export interface Swept {
+  kind: SweepKind;
+  pool?: number;
 }
 
 export interface SweptAnswer {
@@ -33,12 +43,12 @@ export function numbersIn(typed: string): number[] | undefined {
 }
 
 /** Returns the sizes to begin with: half, the same and twice the study's size, and so on. */
-export function usualSizes(question: TuneRequest | undefined, kind: SweepKind): number[] {
+export function usualSizes(question: TuneRequest | undefined, { kind, pool = 0 }: Swept): number[] {
   if (kind === 'sequence') {
     const own = question?.workload?.sequence_length ?? 4096;
     return [1, 2, 4, 8].map((factor) => own * factor);
   }
-  const own = question?.cluster?.pools[0]?.node_count ?? 1;
+  const own = question?.cluster?.pools[pool]?.node_count ?? 1;
   const sizes = [own / 4, own / 2, own, own * 2].filter((count) => Number.isInteger(count));
   return sizes.length > 0 ? sizes : [own];
 }
@@ -49,14 +59,42 @@ export function sweptQuestion(question: TuneRequest): TuneRequest {
   return { ...rest, history: [] };
 }
 
-/** Sequence lengths are asked one after the other; the batch keeps its number of sequences. */
-async function sweepSequence(study: GetStudyResponse, base: TuneRequest, values: readonly number[], calls: SweepCalls, signal: AbortSignal): Promise<SweptAnswer> {
-  const answer: SweptAnswer = { points: [], warnings: [] };
+/** One size to ask for. */
+interface SizedQuestion {
+  value: number;
+  deviceCount: number;
+  question: TuneRequest;
+}
+
+/** Returns the questions for sequence lengths; the batch keeps its number of sequences. */
+function bySequence(study: GetStudyResponse, base: TuneRequest, values: readonly number[]): SizedQuestion[] {
   const deviceCount = study.study?.device_count ?? 0;
-  for (const value of values) {
+  return values.map((value) => {
+    const workload = { ...base.workload, sequence_length: value } as NonNullable<TuneRequest['workload']>;
+    return { value, deviceCount, question: { ...base, workload } };
+  });
+}
+
+/** Returns the questions for numbers of nodes of one pool; the other pools stay as they are. */
+function byPool(study: GetStudyResponse, base: TuneRequest, values: readonly number[], swept: number): SizedQuestion[] {
+  const { cluster } = base;
+  if (!cluster) return [];
+  const all = study.study?.device_count ?? 0;
+  const facts = clusterFacts(cluster, study.result?.applied_defaults ?? [], all).pools[swept];
+  const { nodeCount = 0, devicesPerNode = 0 } = facts ?? {};
+  return values.map((value) => {
+    const pools = cluster.pools.map((pool, at) => (at === swept ? { ...pool, node_count: value } : pool));
+    const deviceCount = all + (value - nodeCount) * devicesPerNode;
+    return { value, deviceCount, question: { ...base, cluster: { ...cluster, pools } } };
+  });
+}
+
+/** Asks for one size after the other; that nothing fits is an answer. */
+async function askEach(questions: readonly SizedQuestion[], calls: SweepCalls, signal: AbortSignal): Promise<SweptAnswer> {
+  const answer: SweptAnswer = { points: [], warnings: [] };
+  for (const { value, deviceCount, question } of questions) {
     try {
-      const workload = { ...base.workload, sequence_length: value } as NonNullable<TuneRequest['workload']>;
-      const { result } = await calls.recommend({ ...base, workload }, signal);
+      const { result } = await calls.recommend(question, signal);
       const best = result?.plans[0];
       answer.points.push({ value, deviceCount, ...(best ? { best } : {}) });
       answer.warnings.push(...(result?.warnings ?? []));
@@ -69,10 +107,17 @@ async function sweepSequence(study: GetStudyResponse, base: TuneRequest, values:
 }
 
 /** Asks the question of a study at several sizes, and keeps nothing. */
-export async function askSweep(study: GetStudyResponse, kind: SweepKind, values: readonly number[], calls: SweepCalls, signal: AbortSignal): Promise<SweptAnswer> {
+export async function askSweep(
+  study: GetStudyResponse,
+  { kind, pool }: Swept,
+  values: readonly number[],
+  calls: SweepCalls,
+  signal: AbortSignal,
+): Promise<SweptAnswer> {
   if (!study.question) return { points: [], warnings: [] };
   const question = sweptQuestion(study.question);
-  if (kind === 'sequence') return sweepSequence(study, question, values, calls, signal);
+  if (kind === 'sequence') return askEach(bySequence(study, question, values), calls, signal);
+  if (isMixed(study)) return askEach(byPool(study, question, values, pool ?? 0), calls, signal);
   const { points, warnings } = await calls.sweep(
     { question, node_counts: [...values], free_memory_ratios: [], clusters: [], device_counts: [] },
     signal,

@@ -19,6 +19,8 @@ export interface Text {
   language: Language;
   format: Formats;
   say(key: MessageKey, parameters?: Parameters): string;
+  /** Returns sentences one after the other, with a space between them if the language has one there. */
+  join(...sentences: string[]): string;
   /** The reader's word for a word of the wire: a state, a cause of time, a prune rule. */
   word(group: WordGroup, wire: string): string;
 }
@@ -48,6 +50,12 @@ export type WordGroup =
   | 'modelKind'
   | 'modelState';
 
+const chinese = '[\\u3000-\\u303f\\u4e00-\\u9fff\\uff00-\\uffef]';
+const gaps = new RegExp(`(?<=${chinese}) (?=${chinese})`, 'g');
+
+/** Removes spaces between Chinese characters: messages have them beside parameters, for Latin ones. */
+const withoutGaps = (sentence: string): string => sentence.replace(gaps, '');
+
 export function textOf(language: Language): Text {
   const messages: Record<string, Message> = languages[language];
   const format = formatsOf(language);
@@ -60,15 +68,20 @@ export function textOf(language: Language): Text {
         ? message
         : ((typeof count === 'number' && plural.select(count) === 'one' ? message.one : undefined) ??
           message.other);
-    return form.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const sentence = form.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = parameters[name];
       return typeof value === 'number' ? format.count(value) : String(value ?? `{${name}}`);
     });
+    return language === 'zh-CN' ? withoutGaps(sentence) : sentence;
   };
   return {
     language,
     format,
     say,
+    join: (...sentences) => {
+      const all = sentences.filter((sentence) => sentence !== '').join(' ');
+      return language === 'zh-CN' ? withoutGaps(all) : all;
+    },
     // The sets of words grow on the server first: a new one is shown as it stands on the wire.
     word: (group, wire) =>
       messages[`${group}.${wire}`] !== undefined ? say(`${group}.${wire}`) : wire.replaceAll('_', ' '),

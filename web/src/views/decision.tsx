@@ -25,19 +25,18 @@ function Verdict({ id, result, chosen }: { id: string; result: TuneResult; chose
       <p class="plan-line">{planLine(chosen.plan.plan ?? emptyPlan, text)}</p>
       {estimate && (
         <p>
-          {chosen.measuredSeconds === undefined
-            ? say('verdict.predicted', {
-                time: format.seconds(estimate.step_time_seconds),
-                range: format.secondsRange(
-                  estimate.step_time_low_seconds,
-                  estimate.step_time_high_seconds,
-                ),
-              })
-            : say('verdict.measured', {
-                time: format.seconds(chosen.measuredSeconds),
-                predicted: format.seconds(chosen.expectedSeconds ?? 0),
-              })}{' '}
-          {say('verdict.fit', { probability: format.probability(estimate.fit_probability_ratio) })}
+          {text.join(
+            chosen.measuredSeconds === undefined
+              ? say('verdict.predicted', {
+                  time: format.seconds(estimate.step_time_seconds),
+                  range: format.secondsRange(estimate.step_time_low_seconds, estimate.step_time_high_seconds),
+                })
+              : say('verdict.measured', {
+                  time: format.seconds(chosen.measuredSeconds),
+                  predicted: format.seconds(chosen.expectedSeconds ?? 0),
+                }),
+            say('verdict.fit', { probability: format.probability(estimate.fit_probability_ratio) }),
+          )}
         </p>
       )}
       {result.reason !== '' && (

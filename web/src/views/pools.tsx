@@ -86,6 +86,7 @@ function Generations({ answer }: { answer: Heterogeneous }) {
   return (
     <section class="card">
       <h3>{say('mix.generations')}</h3>
+      {answer.generations.length > 1 && <p class="quiet">{say('mix.generationsNote')}</p>}
       <ListTable
         isInner
         caption={say('mix.generations')}

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { api } from '../api/client';
 import { embedded } from '../api/embedded';
 import { useRead } from '../api/use_read';
@@ -6,7 +7,7 @@ import type { GetStudyResponse } from '../api/wire';
 import { useCurrentInSight } from '../parts/in_sight';
 import { Shown, StateBadge } from '../parts/pieces';
 import { ReportButton } from '../parts/report_file';
-import { StateButtons } from '../parts/study_state';
+import { DeletionBox, StateButtons } from '../parts/study_state';
 import { StudyWordsBox } from '../parts/study_words';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
@@ -26,13 +27,13 @@ import { Trials } from './trials';
 const tabs = ['decision', 'search', 'plans', 'dimensions', 'compare', 'pools', 'cluster', 'timeline', 'scaling', 'trials'] as const;
 type Tab = (typeof tabs)[number];
 
-function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => void }) {
+function Head(props: { study: GetStudyResponse; mayChange: boolean; onChange: () => void }) {
+  const { study, mayChange, onChange } = props;
   const text = useText();
-  const server = useRead('server', (signal) => api.serverInfo(signal));
+  const [isDeleting, setIsDeleting] = useState(false);
   const { format } = text;
   const { study: summary, question } = study;
   if (!summary) return null;
-  const mayChange = !embedded && server.data?.allows_http_writes === true;
   const title = text.say('study.title', { model: summary.model_name, cluster: summary.cluster_name });
   const workload = question?.workload;
   const facts = [
@@ -59,7 +60,7 @@ function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => vo
         <h1>{summary.display_name || title}</h1>
         {!embedded && (
           <div class="chart-tools">
-            {mayChange && <StateButtons study={summary} onChange={onChange} />}
+            {mayChange && <StateButtons study={summary} onChange={onChange} onDelete={() => setIsDeleting(true)} />}
             <a class="button" href={linkTo(['ask'], { from: summary.id })}>
               {text.say('ask.again')}
             </a>
@@ -67,6 +68,7 @@ function Head({ study, onChange }: { study: GetStudyResponse; onChange: () => vo
           </div>
         )}
       </div>
+      {isDeleting && <DeletionBox study={summary} onLeave={() => setIsDeleting(false)} />}
       <p class="facts">
         <StateBadge state={summary.state} />
         <span>{text.say('devices', { count: summary.device_count })}</span>
@@ -107,6 +109,8 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
   const path = place.path.slice(2);
   const text = useText();
   const reading = useRead(`study ${id}`, (signal) => api.study(id, signal));
+  const server = useRead('server', (signal) => api.serverInfo(signal));
+  const mayChange = !embedded && server.data?.allows_http_writes === true;
   return (
     <Shown reading={reading}>
       {(study) => {
@@ -115,13 +119,14 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
         const tab: Tab = stated ?? (hasEnded ? 'decision' : 'search');
         const hasTrials =
           study.question?.trials !== undefined || (study.result?.trials.length ?? 0) > 0;
+        const changes = mayChange && study.study ? { changes: { study: study.study, onChange: reading.again } } : {};
         const hasPools = study.result?.heterogeneous !== undefined;
         return (
           <>
             {!hasEnded && !embedded && (
               <Followed id={id} revision={study.study?.revision ?? 0} onChange={reading.again} />
             )}
-            <Head study={study} onChange={reading.again} />
+            <Head study={study} mayChange={mayChange} onChange={reading.again} />
             <Tabs
               id={id}
               current={tab}
@@ -145,8 +150,10 @@ export function StudyPage({ id, place }: { id: string; place: Place }) {
             {tab === 'cluster' && <ClusterPage study={study} place={place} />}
             {tab === 'scaling' && <Scaling study={study} place={place} />}
             {tab === 'timeline' && <TimelinePage study={study} place={place} />}
-            {tab === 'trials' && path[1] === undefined && <Trials id={id} place={place} />}
-            {tab === 'trials' && path[1] !== undefined && <TrialPage study={study} number={path[1]} />}
+            {tab === 'trials' && path[1] === undefined && <Trials id={id} place={place} {...changes} />}
+            {tab === 'trials' && path[1] !== undefined && (
+              <TrialPage study={study} number={path[1]} {...changes} />
+            )}
           </>
         );
       }}

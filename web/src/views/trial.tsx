@@ -5,6 +5,7 @@ import { useRead } from '../api/use_read';
 import type { Attempt, GetStudyResponse, GetTrialResponse, JobTemplate, Trial } from '../api/wire';
 import { planLine } from '../parts/plan_words';
 import { CopyButton, ServerSentences, Shown, Tile } from '../parts/pieces';
+import { hasFailed, RetryButton, type Changes } from '../parts/study_state';
 import { linkTo } from '../router';
 import { useText } from '../text/text';
 import { OutcomeBadge } from './runs';
@@ -170,10 +171,15 @@ function Figures({ trial }: { trial: Trial }) {
   );
 }
 
-function Detail(props: { study: GetStudyResponse; trial: Trial; attempts: readonly Attempt[] }) {
+function Detail(props: {
+  study: GetStudyResponse;
+  trial: Trial;
+  attempts: readonly Attempt[];
+  changes: Changes | undefined;
+}) {
   const text = useText();
   const { say } = text;
-  const { study, trial, attempts } = props;
+  const { study, trial, attempts, changes } = props;
   const job = study.question?.trials?.job;
   return (
     <div class="stack">
@@ -186,6 +192,11 @@ function Detail(props: { study: GetStudyResponse; trial: Trial; attempts: readon
         </h2>
         <p class="plan-line">{trial.plan ? planLine(trial.plan, text) : ''}</p>
         {trial.failure_message !== '' && <p lang="en">{trial.failure_message}</p>}
+        {changes && hasFailed(trial) && trial.number !== undefined && (
+          <p class="links">
+            <RetryButton {...changes} numbers={[trial.number]} />
+          </p>
+        )}
       </div>
       <Figures trial={trial} />
       <ServerSentences title={say('attempt.doubts')} sentences={trial.suspect_reasons} />
@@ -221,15 +232,16 @@ async function findTrial(id: string, number: string, signal: AbortSignal): Promi
   }
 }
 
-export function TrialPage({ study, number }: { study: GetStudyResponse; number: string }) {
+export function TrialPage(props: { study: GetStudyResponse; number: string; changes?: Changes }) {
+  const { study, number, changes } = props;
   const { say } = useText();
   const id = study.study?.id ?? '';
-  const reading = useRead(`trial ${id} ${number}`, (signal) => trialOf(id, number, signal));
+  const reading = useRead(`trial ${id} ${number} ${study.study?.state}`, (signal) => trialOf(id, number, signal));
   return (
     <Shown reading={reading}>
       {({ trial, attempts }) =>
         trial ? (
-          <Detail study={study} trial={trial} attempts={attempts} />
+          <Detail study={study} trial={trial} attempts={attempts} changes={changes} />
         ) : (
           <div class="card empty">
             <h2>{say('trial.unknown', { number })}</h2>

@@ -10,6 +10,7 @@ import { FilterBar, PageLinks, SelectFilter } from '../parts/filters';
 import { useGradually } from '../parts/gradually';
 import { Shown } from '../parts/pieces';
 import { planLine } from '../parts/plan_words';
+import { hasFailed, RetryButton, type Changes } from '../parts/study_state';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 
@@ -93,13 +94,14 @@ function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isPar
   );
 }
 
-export function Trials({ id, place }: { id: string; place: Place }) {
+export function Trials({ id, place, changes }: { id: string; place: Place; changes?: Changes }) {
   const text = useText();
   const { say } = text;
   const { order = '', outcome = '', page = '' } = place.query;
   const isFiltered = order !== '' || outcome !== '';
   const query = embedded ? trialQuery : { ...trialQuery, order, outcome, page_token: page };
-  const reading = useRead(`trials ${id} ${order} ${outcome} ${page}`, (signal) => api.trials(id, query, signal));
+  const state = changes?.study.state ?? '';
+  const reading = useRead(`trials ${id} ${order} ${outcome} ${page} ${state}`, (signal) => api.trials(id, query, signal));
   return (
     <>
       {!embedded && (
@@ -122,6 +124,11 @@ export function Trials({ id, place }: { id: string; place: Place }) {
       <Shown reading={reading}>
         {({ trials, next_page_token }) => (
           <>
+            {changes && trials.some(hasFailed) && (
+              <p class="links">
+                <RetryButton {...changes} numbers={[]} />
+              </p>
+            )}
             {trials.length === 0 ? (
               <p class="card empty">{say(isFiltered ? 'trials.noMatch' : 'trials.none')}</p>
             ) : (

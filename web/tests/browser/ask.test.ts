@@ -1,5 +1,5 @@
 // The form that asks, and what people may change where the server allows it.
-import { readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -37,6 +37,9 @@ async function fill(page: Page, nodes: string): Promise<void> {
 
 const count = async (url: string): Promise<number> =>
   ((await (await fetch(new URL('v1/studies', url))).json()) as { studies: unknown[] }).studies.length;
+
+const statusOf = async (id: string): Promise<number> =>
+  (await fetch(new URL(`v1/studies/${id}`, writable.url))).status;
 
 describe('the form', () => {
   it.each(['light', 'dark'] as const)('is answered by a read-only server, which keeps nothing (%s)', async (colorScheme) => {
@@ -243,5 +246,72 @@ describe('a server that allows changes', () => {
     await page.locator('.badge.state-cancelled').waitFor();
     expect(faults).toEqual([]);
     await close();
+  });
+
+  it('deletes a study after asking once more, and again if somebody has changed it', async () => {
+    const { page, faults, close } = await open(browser, writable.url);
+    await page.goto(writable.url);
+    await page.getByRole('link', { name: 'Spring run' }).click();
+    const deletion = page.getByRole('region', { name: 'Delete the study' });
+    await page.getByRole('button', { name: 'Delete the study' }).press('Enter');
+    await deletion.waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press('Enter'); // the button that keeps it has the focus
+    await deletion.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Delete the study' }).press('Enter');
+    await deletion.waitFor();
+    await page.keyboard.press('Escape');
+    await deletion.waitFor({ state: 'detached' });
+
+    await page.getByRole('button', { name: 'Delete the study' }).click();
+    const id = /studies\/([^/?]+)/.exec(page.url())?.[1] ?? '';
+    await fetch(new URL(`v1/studies/${id}`, writable.url), {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ note: 'still needed' }),
+    });
+    await deletion.getByLabel(/^Retract its measurements/).check();
+    await deletion.getByRole('button', { name: 'Delete it', exact: true }).click();
+    await deletion.getByText('Somebody has changed this study meanwhile.').waitFor();
+    await deletion.getByText('still needed').waitFor();
+    await expectAccessible(page);
+    expect(await statusOf(id)).toBe(200);
+    await deletion.getByRole('button', { name: 'Delete it nevertheless' }).click();
+    await page.getByRole('heading', { name: 'Studies', exact: true }).waitFor();
+    expect(await statusOf(id)).toBe(404);
+    // The browser itself notes the refused call.
+    expect(faults.filter((fault) => !fault.includes('412'))).toEqual([]);
+    await close();
+  });
+});
+
+describe('a server that runs jobs', () => {
+  it('runs a failed trial again after asking once more', async () => {
+    const folder = inject('folder');
+    for (const end of ['', '-wal']) {
+      const file = join(folder, `history.db${end}`);
+      if (existsSync(file)) copyFileSync(file, join(folder, `jobs.db${end}`));
+    }
+    const server = await serve(inject('bin'), 'meshwrightd', [
+      '--db', join(folder, 'jobs.db'), '--listen', `unix:${join(folder, 'jobs.sock')}`,
+      '--http', '127.0.0.1:0', '--http-writes', '--allow-jobs', '--insecure-jobs',
+    ]);
+    const { page, faults, close } = await open(browser, server.url);
+    await page.goto(server.url);
+    await page.getByRole('link', { name: 'gpt-small' }).click();
+    await page.getByRole('link', { name: 'Trials', exact: true }).click();
+    await page.getByRole('button', { name: 'Run the failed trials again' }).waitFor();
+    await page.getByRole('link', { name: '2', exact: true }).click();
+    await page.getByRole('button', { name: 'Run trial 2 again' }).click();
+    await page.getByRole('button', { name: 'Leave it' }).click();
+    await page.getByRole('button', { name: 'Run trial 2 again' }).click();
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'Run again', exact: true }).click();
+    // It fails as before, as a second attempt.
+    await page.getByRole('heading', { name: 'Attempt 2' }).waitFor();
+    await page.getByRole('button', { name: 'Run trial 2 again' }).waitFor();
+    expect(faults).toEqual([]);
+    await close();
+    await stop(server.process);
   });
 });

@@ -155,6 +155,25 @@ describe('the question of a study at several sizes', () => {
     await close();
   });
 
+  it('is asked for numbers of nodes of one of several pools', async () => {
+    const { page, faults, close } = await open(browser, base);
+    await page.goto(`${base}#/studies/${ids['a100x64+h100x64']}/scaling`);
+    await page.getByRole('combobox', { name: 'Pool' }).selectOption('hopper');
+    await page.getByRole('textbox', { name: 'Nodes of hopper' }).fill('1, 8');
+    await page.getByRole('button', { name: 'Ask' }).click();
+    const chart = page.getByRole('figure', { name: 'Throughput by the number of nodes of hopper' });
+    await chart.waitFor({ timeout: 60_000 });
+    expect(page.url()).toContain('pool=hopper');
+    await chart.getByRole('button', { name: /as a table/ }).click();
+    // 8 nodes of ampere and 1 or 8 of hopper, with 8 devices each.
+    expect(await chart.locator('tbody tr td:first-of-type').allInnerTexts()).toEqual(['72', '128']);
+    expect(await page.getByRole('figure', { name: 'Step time against cost' }).count()).toBe(0);
+    await settle(page);
+    await expectAccessible(page);
+    expect(faults).toEqual([]);
+    await close();
+  });
+
   it('is asked for sequence lengths by a link alone', async () => {
     const { page, faults, close } = await open(browser, base, { colorScheme: 'dark', locale: 'zh-CN' });
     await page.goto(`${base}#/studies/${ids['a100x128']}/scaling?over=sequence&values=4096,8192`);

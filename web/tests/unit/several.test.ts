@@ -92,8 +92,8 @@ describe('the sizes of a sweep', () => {
     }
   });
   it('begin around those of the study', () => {
-    expect(usualSizes(asked('s', 6).question, 'nodes')).toEqual([3, 6, 12]);
-    expect(usualSizes(asked('s', 6).question, 'sequence')).toEqual([4096, 8192, 16384, 32768]);
+    expect(usualSizes(asked('s', 6).question, { kind: 'nodes' })).toEqual([3, 6, 12]);
+    expect(usualSizes(asked('s', 6).question, { kind: 'sequence' })).toEqual([4096, 8192, 16384, 32768]);
   });
 });
 
@@ -110,7 +110,7 @@ describe('a sweep', () => {
         return { points: [{ ...point, device_count: 32 }, { ...point, device_count: 64, best: ranked('a') }], warnings: ['w'], applied_defaults: [], reason: '' };
       },
     };
-    const answer = await askSweep(asked('s', 8), 'nodes', [4, 8], calls, signal);
+    const answer = await askSweep(asked('s', 8), { kind: 'nodes' }, [4, 8], calls, signal);
     expect(requests[0]?.node_counts).toEqual([4, 8]);
     for (const left of ['trials', 'baseline']) expect(requests[0]?.question).not.toHaveProperty(left);
     expect(sweptQuestion(asked('s', 8).question!).history).toEqual([]);
@@ -133,11 +133,32 @@ describe('a sweep', () => {
         return { study_id: '', source: 'model', result: study([ranked('a')], ranked('b')).result! };
       },
     };
-    const answer = await askSweep(asked('s', 8), 'sequence', [4096, 8192], calls, signal);
+    const answer = await askSweep(asked('s', 8), { kind: 'sequence' }, [4096, 8192], calls, signal);
     expect(lengths).toEqual([4096, 8192]);
     expect(answer.points.map(({ best }) => best?.plan_digest)).toEqual(['a', undefined]);
     const broken: SweepCalls = { sweep: refuse, recommend: () => Promise.reject(new ApiError(429, 'SERVER_BUSY', '')) };
-    await expect(askSweep(asked('s', 8), 'sequence', [4096], broken, signal)).rejects.toThrow(ApiError);
+    await expect(askSweep(asked('s', 8), { kind: 'sequence' }, [4096], broken, signal)).rejects.toThrow(ApiError);
+  });
+  it('asks one after the other for nodes of one of several pools, and counts all devices together', async () => {
+    const cluster = { name: 'two', pools: [{ name: 'a', chip: 'a100', node_count: 2, devices_per_node: 8 }, { name: 'h', chip: 'h100', node_count: 4, devices_per_node: 4 }] };
+    const mixed = asked('s', 4, { question: { ...asked('s', 4).question, cluster } as unknown as TuneRequest });
+    const counts: (number | undefined)[][] = [];
+    const calls: SweepCalls = {
+      sweep: refuse,
+      recommend: async ({ cluster: own }) => {
+        counts.push(own?.pools.map(({ node_count }) => node_count) ?? []);
+        return { study_id: '', source: 'model', result: study([ranked('a')], ranked('b')).result! };
+      },
+    };
+    const answer = await askSweep(mixed, { kind: 'nodes', pool: 1 }, [4, 6], calls, signal);
+    expect(counts).toEqual([[2, 4], [2, 6]]);
+    // 2 nodes of 8 and 4 of 4 are 32 devices; two more nodes of 4 make 40.
+    expect(answer.points.map(({ deviceCount }) => deviceCount)).toEqual([32, 40]);
+    // The plan uses TP 4 x PP 2 x DP 8 = 64 devices, which have 1,000 tokens a second each.
+    expect(scalingSpec(answer.points, 'nodes', text, 'h').sentence).toBe(
+      'Nodes of h 4: 64,000 tokens per second; Nodes of h 6: 64,000, which is 0.0%.',
+    );
+    expect(usualSizes(mixed.question, { kind: 'nodes', pool: 1 })).toEqual([1, 2, 4, 8]);
   });
   it('says how throughput changes', () => {
     const at = (value: number, tokens: number) => ({ value, deviceCount: value * 8, best: ranked('a', { estimate: estimate({ tokens_per_second_per_device: tokens }) }) });
@@ -148,7 +169,7 @@ describe('a sweep', () => {
   it.each(Object.keys(languages) as Language[])('leaves no gap in a sentence: %s', (language) => {
     const own = textOf(language);
     const point = { value: 4, deviceCount: 32, best: ranked('a') };
-    for (const { sentence } of [scalingSpec([point, { ...point, value: 8 }, { value: 9, deviceCount: 72 }], 'sequence', own), studiesSpec([{ name: 'a', estimate: estimate() }, { name: 'b', estimate: estimate() }], own)]) {
+    for (const { sentence } of [scalingSpec([point, { ...point, value: 8 }, { value: 9, deviceCount: 72 }], 'sequence', own), scalingSpec([point, { ...point, value: 8 }], 'nodes', own, 'h'), scalingSpec([point], 'nodes', own, 'h'), studiesSpec([{ name: 'a', estimate: estimate() }, { name: 'b', estimate: estimate() }], own)]) {
       expect(sentence).not.toMatch(/[{}]|undefined|NaN/);
     }
   });

@@ -32,6 +32,19 @@ describe('messages', () => {
   });
 });
 
+describe('sentences', () => {
+  const holds = (name: string) => textOf('zh-CN').say('use.all', { name, count: 16 });
+  it('have spaces beside Latin parameters, and none between Chinese characters', () => {
+    expect(holds('方案 1')).toBe('方案 1 使用全部 16 个节点。');
+    expect(holds('基线')).toBe('基线使用全部 16 个节点。');
+    expect(holds('方案 1（基线）')).toBe('方案 1（基线）使用全部 16 个节点。');
+  });
+  it('follow each other as their language has it', () => {
+    expect(textOf('en').join('One.', '', 'Two.')).toBe('One. Two.');
+    expect(textOf('zh-CN').join('其一。', '', '其二。')).toBe('其一。其二。');
+  });
+});
+
 describe('words of the wire', () => {
   const text = textOf('en');
   // The sets of words as the C++ sources have them, so that none is shown raw.

@@ -93,7 +93,7 @@ export const zhCN: Record<MessageKey, Message> = {
   'verdict.measured': '实测每步 {time}；运行前预期为 {predicted}。',
   'verdict.fit': '放得下的概率为 {probability}。',
   'verdict.toFlags': '查看启动参数',
-  'verdict.missing': '每个方案至少还缺每设备 {missing} 内存，其中最多的是{kind}。',
+  'verdict.missing': '每个方案在每个设备上至少还缺 {missing} 内存；占用最多的是{kind}。',
   'verdict.nearest': '内存需求最小的方案：',
   'verdict.remedies': '做出以下最小改动之一，就有方案放得下',
   'launch.title': '启动',
