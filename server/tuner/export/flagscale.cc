@@ -34,7 +34,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<std::string_view, 7> kModelPrefixes = {
     "num-", "hidden-size", "ffn-", "group-query-attention", "kv-channels", "moe-", "untie-",
 };
-constexpr std::array<std::string_view, 14> kModelFlags = {"swiglu",
+constexpr std::array<std::string_view, 15> kModelFlags = {"swiglu",
                                                           "multi-latent-attention",
                                                           "q-lora-rank",
                                                           "kv-lora-rank",
@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 14> kModelFlags = {"swiglu",
                                                           "qk-pos-emb-head-dim",
                                                           "v-head-dim",
                                                           "window-size",
+                                                          "window-attn-skip-freq",
                                                           "normalization",
                                                           "disable-bias-linear",
                                                           "seq-length",

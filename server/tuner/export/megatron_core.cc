@@ -13,6 +13,7 @@
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/exporters.h"
 #include "server/tuner/export/megatron_flags.h"
+#include "server/tuner/export/megatron_layers.h"
 #include "server/tuner/export/text/command_line.h"
 #include "server/tuner/export/text/flag_list.h"
 #include "server/tuner/export/text/refusals.h"
@@ -41,6 +42,9 @@ void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList&
   if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");
 }
 
+// The release with --moe-flex-dispatcher-backend.
+constexpr std::string_view kFirstWithBackends = "0.15";
+
 // Returns true if the question is about a release of Megatron-Core before this one. Frameworks
 // built on it have versions of their own.
 bool IsCoreBefore(const Problem& problem, std::string_view version) {
@@ -50,7 +54,6 @@ bool IsCoreBefore(const Problem& problem, std::string_view version) {
 
 // Adds the dispatcher. The default gathers all tokens on all ranks.
 void AddDispatcher(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
-  constexpr std::string_view kFirstWithBackends = "0.15";
   constexpr std::string_view kType = "--moe-token-dispatcher-type";
   const MoeTraining& moe = problem.workload.moe;
   const bool has_backends = !IsCoreBefore(problem, kFirstWithBackends);
@@ -277,6 +280,7 @@ void AddMegatronLayoutFlags(const Problem& problem, const ParallelPlan& plan, Fl
 }
 
 void AddMegatronJobFlags(const Problem& problem, FlagList& flags) {
+  RefuseMixedWindows(problem, flags);
   AddMegatronModelFlags(problem.model, problem.workload, flags);
   AddMegatronRopeFlags(problem.model, flags);
   AddMegatronSequenceFlags(problem.workload, flags);
@@ -294,7 +298,7 @@ LaunchConfig ExportMegatronCore(const Problem& problem, const ParallelPlan& plan
   AddMegatronOffloadFlags(problem, plan, flags);
   AddMegatronJobFlags(problem, flags);
   return {.text = flags.Text(),
-          .versions = "0.12 to 0.14",
+          .versions = IsCoreBefore(problem, kFirstWithBackends) ? "0.12 to 0.14" : "0.15",
           .command = MegatronEnvironment(plan) +
                      TorchrunCommand(JobSizeOf(problem, plan), "pretrain_gpt.py"),
           .left_out = MegatronLeftOut(problem.model)};

@@ -1,16 +1,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "search_space/spec/choices.h"
-#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/megatron_flags.h"
+#include "server/tuner/export/megatron_layers.h"
 #include "server/tuner/export/text/flag_list.h"
 
 namespace meshwright {
@@ -80,53 +79,6 @@ void AddNorm(const ModelSpec& model, FlagList& flags) {
   }
 }
 
-// Refuses layers that pretrain_gpt.py cannot build. It takes a list of the layers with experts, and
-// builds all other parts of the layers alike.
-void RefuseLayers(const ModelSpec& model, FlagList& flags) {
-  const LayerList layers(model);
-  LayerKind plain = layers.kinds().front();
-  for (LayerKind kind : layers.kinds()) {
-    kind.feed_forward = plain.feed_forward;
-    kind.ffn_hidden_size = plain.ffn_hidden_size;
-    if (kind == plain) continue;
-    flags.Refuse("model.layers", "layers whose attention differs; pretrain_gpt.py builds one kind");
-    break;
-  }
-  const bool is_plain = plain.mixer == TokenMixer::kAttention && !plain.is_chunked &&
-                        plain.v_head_dim == plain.head_dim && !plain.values_are_keys;
-  if (!is_plain) {
-    flags.Refuse("model.layers", fmt::format("layers of {} that pretrain_gpt.py does not build",
-                                             Word(plain.mixer)));
-  }
-  if (model.mla.has_value() && model.mla->index_head_count > 0) {
-    flags.Refuse("model.mla.index_head_count",
-                 fmt::format("{}; Megatron-Core up to 0.14 has no sparse attention",
-                             model.mla->index_head_count));
-  }
-  if (model.attention_output_gate) {
-    flags.Refuse("model.attention_output_gate",
-                 "true; Megatron-Core up to 0.14 has no gate on the output of attention");
-  }
-  if (model.post_norms) {
-    flags.Refuse("model.post_norms",
-                 "true; Megatron-Core has no norms after attention and feed-forward");
-  }
-}
-
-// Adds the list of layers with experts, if some have none.
-void AddExpertLayers(const ModelSpec& model, FlagList& flags) {
-  const std::vector<LayerRun> runs = RunsOf(model);
-  const auto has_experts = [](const LayerRun& run) {
-    return run.kind.feed_forward == FeedForwardKind::kExperts;
-  };
-  if (std::ranges::all_of(runs, has_experts)) return;
-  std::vector<std::string> parts;
-  for (const LayerRun& run : runs) {
-    parts.push_back(fmt::format("[{}]*{}", has_experts(run) ? 1 : 0, run.count));
-  }
-  flags.Add("--moe-layer-freq", fmt::format("'({})'", fmt::join(parts, "+")));
-}
-
 // Adds how the router chooses, as far as the model states it. Without these flags Megatron-Core
 // takes the experts with the largest scores of a softmax.
 void AddRouter(const MoeSpec& moe, FlagList& flags) {
@@ -160,7 +112,7 @@ void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flag
     flags.Add("--moe-shared-expert-intermediate-size", moe.shared_expert_ffn_hidden_size);
   }
   AddRouter(moe, flags);
-  AddExpertLayers(model, flags);
+  AddMegatronExpertLayers(model, flags);
   if (!workload.grouped_gemm) return;
   if (workload.precision == Precision::kBf16 || workload.precision == Precision::kFp8) {
     flags.Add("--moe-grouped-gemm");
@@ -211,15 +163,12 @@ std::string RouterLeftOut(const MoeSpec& moe) {
 }  // namespace
 
 void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, FlagList& flags) {
-  RefuseLayers(model, flags);
+  RefuseMegatronLayers(model, flags);
   flags.Add("--num-layers", model.layer_count);
   flags.Add("--hidden-size", model.hidden_size);
   AddFeedForward(model, flags);
   AddAttention(model, flags);
-  if (model.sliding_window > 0) {
-    // (left, right), without the token itself
-    flags.Add("--window-size", fmt::format("{},0", model.sliding_window - 1));
-  }
+  AddMegatronWindows(model, flags);
   AddNorm(model, flags);
   AddStated(model, flags);
   flags.Add("--vocab-size", model.vocab_size);

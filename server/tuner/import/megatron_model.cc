@@ -1,19 +1,15 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstddef>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "server/tuner/import/imported_job.h"
+#include "server/tuner/import/megatron_layers.h"
 #include "server/tuner/import/readers.h"
 #include "server/tuner/import/setting_reader.h"
 
@@ -69,8 +65,6 @@ void ReadAttention(SettingReader& settings, ModelSpec& model) {
   const int usual =
       model.attention_head_count > 0 ? model.hidden_size / model.attention_head_count : 0;
   model.head_dim = settings.Int("kv-channels").value_or(usual);
-  const std::vector<int> window = settings.Ints("window-size");
-  if (!window.empty() && window.front() >= 0) model.sliding_window = window.front() + 1;
 }
 
 void ReadLatentAttention(SettingReader& settings, ModelSpec& model) {
@@ -90,67 +84,6 @@ void ReadLatentAttention(SettingReader& settings, ModelSpec& model) {
   model.mla = mla;
   model.head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
   model.kv_head_count = model.attention_head_count;
-}
-
-// Returns the layers of "([0]*3+[1]*58)", where 1 is a layer with experts; nullopt for other texts.
-std::optional<std::vector<LayerRun>> RunsIn(std::string pattern) {
-  std::erase_if(pattern, [](char c) { return c == '(' || c == ')' || c == ' ' || c == '\''; });
-  std::vector<LayerRun> runs;
-  std::size_t at = 0;
-  while (at < pattern.size()) {
-    int kind = 0;
-    int times = 1;
-    int length = 0;
-    if (std::sscanf(pattern.c_str() + at, "[%d]*%d%n", &kind, &times, &length) < 2 || length == 0) {
-      length = 0;
-      times = 1;
-      if (std::sscanf(pattern.c_str() + at, "[%d]%n", &kind, &length) < 1 || length == 0) {
-        return std::nullopt;
-      }
-    }
-    if (kind < 0 || kind > 1 || times < 1) return std::nullopt;
-    at += static_cast<std::size_t>(length);
-    const auto feed_forward = kind == 1 ? FeedForwardKind::kExperts : FeedForwardKind::kDense;
-    runs.push_back({.count = times, .kind = {.feed_forward = feed_forward}});
-    if (at < pattern.size() && pattern[at] == '+') ++at;
-  }
-  if (runs.empty()) return std::nullopt;
-  return runs;
-}
-
-// Puts runs of layers into the model: in the short form if only its first layers are dense.
-void SetRuns(const std::vector<LayerRun>& runs, ModelSpec& model) {
-  const auto is_dense = [](const LayerRun& run) {
-    return run.kind.feed_forward == FeedForwardKind::kDense;
-  };
-  const auto first = std::ranges::find_if_not(runs, is_dense);
-  if (std::none_of(first, runs.end(), is_dense)) {
-    for (auto run = runs.begin(); run != first; ++run) {
-      model.moe->first_dense_layer_count += run->count;
-    }
-  } else {
-    model.layers = runs;
-  }
-}
-
-// Reads which layers have experts: all behind the first ones, one of so many, or a list.
-void ReadDenseLayers(SettingReader& settings, ModelSpec& model) {
-  if (const auto dense = settings.Int("first-k-dense-replace")) {
-    model.moe->first_dense_layer_count = *dense;
-  }
-  const auto pattern = settings.Text("moe-layer-freq");
-  if (!pattern.has_value() || *pattern == "1") return;
-  if (const auto runs = RunsIn(*pattern)) return SetRuns(*runs, model);
-  int every = 0;
-  const auto [end, error] =
-      std::from_chars(pattern->data(), pattern->data() + pattern->size(), every);
-  if (error == std::errc() && end == pattern->data() + pattern->size() && every > 1) {
-    model.layers = {{.count = 1, .kind = {.feed_forward = FeedForwardKind::kExperts}},
-                    {.count = every - 1}};
-    return;
-  }
-  settings.Refuse("moe-layer-freq",
-                  *pattern + "; must be a whole number or a list such as ([0]*3+[1]*58)");
 }
 
 // Reads the stretching of rotary positions. --rope-type alone stretches nothing.
@@ -212,9 +145,6 @@ void ReadExperts(SettingReader& settings, ModelSpec& model) {
   }
   ReadRouter(settings, moe);
   model.moe = moe;
-  ReadDenseLayers(settings, model);
-  const bool has_dense = model.moe->first_dense_layer_count > 0 || !model.layers.empty();
-  if (!has_dense) model.ffn_hidden_size = 0;
 }
 
 }  // namespace
@@ -237,6 +167,7 @@ void ReadMegatronModel(SettingReader& settings, ImportedJob& job) {
   const auto padded = settings.Int("padded-vocab-size");
   model.vocab_size = vocabulary.value_or(padded.value_or(0));
   ReadExperts(settings, model);
+  ReadMegatronLayers(settings, job, model);
   ReadStated(settings, model);
   model.mtp_layer_count = settings.Int("mtp-num-layers").value_or(0);
   const std::pair<std::string_view, int> sizes[] = {
