@@ -49,8 +49,8 @@ struct NamedCase {
   Parsed<v1::EvaluateCase> asked = {};
 };
 
-NamedCase ReadCase(const std::string& name, const std::string& path,
-                   const LaunchCaseFlags& beside) {
+NamedCase ReadCase(const std::string& name, const std::string& path, const LaunchCaseFlags& beside,
+                   std::string_view site_chips) {
   NamedCase named = {.name = name};
   const auto text = ReadTextFile(path);
   const bool is_stdin = path == "-";
@@ -65,7 +65,7 @@ NamedCase ReadCase(const std::string& name, const std::string& path,
   if (text.ok()) {
     LaunchCaseFlags flags = beside;
     flags.from.path = path;
-    named.asked = ReadLaunchCase(flags);
+    named.asked = ReadLaunchCase(flags, site_chips);
     PrintNotes(named.asked.notes);
     return named;
   }
@@ -216,8 +216,8 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
   RETURN_IF_ERROR(CheckStdin(options));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   QuestionResolver resolver(knowledge);
-  const std::array cases = {ReadCase("first", options.first, options.beside),
-                            ReadCase("second", options.second, options.beside)};
+  const std::array cases = {ReadCase("first", options.first, options.beside, flags.chips),
+                            ReadCase("second", options.second, options.beside, flags.chips)};
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   Answers answers;
   if (flags.server.empty()) {

@@ -293,8 +293,8 @@ int EvaluateEmbedded(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
 }
 
 // Returns the case of a launch script as a line of --cases.
-absl::StatusOr<std::string> LaunchLine(const LaunchCaseFlags& flags) {
-  const Parsed<v1::EvaluateCase> asked = ReadLaunchCase(flags);
+absl::StatusOr<std::string> LaunchLine(const LaunchCaseFlags& flags, std::string_view site_chips) {
+  const Parsed<v1::EvaluateCase> asked = ReadLaunchCase(flags, site_chips);
   PrintNotes(asked.notes);
   if (!asked.violations.empty()) return InvalidFields(asked.violations);
   return PrintJson(asked.message, {});
@@ -304,7 +304,7 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
   std::ifstream file;
   std::istringstream line;
   if (options.cases.empty()) {
-    auto text = LaunchLine(options.script);
+    auto text = LaunchLine(options.script, flags.chips);
     if (!text.ok()) return Fail(NamedInFiles(text.status(), options), flags.output);
     line.str(*std::move(text));
   } else if (options.cases != "-") {

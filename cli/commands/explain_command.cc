@@ -51,7 +51,7 @@ absl::StatusOr<v1::ExplainPlanResponse> AskFor(Parsed<v1::TuneRequest> asked,
 }
 
 int RunExplain(const TuneFlags& question, const GlobalFlags& flags) {
-  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question, flags.chips);
   PrintNotes(asked.notes);
   const v1::AnswerHead head = HeadOf(kExitDone, "", asked.message);
   const auto answer = AskFor(std::move(asked), flags);

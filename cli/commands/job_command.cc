@@ -78,7 +78,7 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
 
 int Report(const JobOptions& options, const GlobalFlags& flags) {
   if (options.file.empty()) {
-    const Parsed<v1::CreateJobReportRequest> report = ReadReportFlags(options.report);
+    const Parsed<v1::CreateJobReportRequest> report = ReadReportFlags(options.report, flags.chips);
     PrintNotes(report.notes);
     return Print(NamedAsStated(Keep(report, flags, &Client::CreateJobReport, CreateJobReport),
                                NamesOf(options.report)),

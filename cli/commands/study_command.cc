@@ -148,7 +148,7 @@ int PrintStudy(const v1::Study& study, OutputForm output) {
 }
 
 int Create(const StudyOptions& options, const GlobalFlags& flags) {
-  const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question, flags.chips);
   PrintNotes(asked.notes);
   FieldNames names = NamesOf(options.question);
   names.insert(names.end(), {{.field = "study_id", .flag = "--study-id"},

@@ -148,7 +148,7 @@ absl::StatusOr<std::vector<int>> DeviceCounts(const std::string& text) {
 }
 
 int RunSweepCommand(const TuneFlags& question, const SweepFlags& sweep, const GlobalFlags& flags) {
-  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question, flags.chips);
   PrintNotes(asked.notes);
   const v1::AnswerHead head = HeadOf(kExitDone, "", asked.message);
   const auto answer = AskFor(std::move(asked), question, sweep, flags);

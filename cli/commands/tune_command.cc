@@ -60,7 +60,7 @@ absl::StatusOr<LocalStudy> Begin(ResolvedStudy asked, const Knowledge& knowledge
 }
 
 int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
-  Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question, flags.chips);
   PrintNotes(asked.notes);
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
@@ -105,7 +105,7 @@ int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
     PrintNote("error: --no-record: a server keeps all its studies");
     return kExitUsage;
   }
-  const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question, flags.chips);
   PrintNotes(asked.notes);
   const FieldNames names = NamesOf(options.question);
   if (!asked.violations.empty()) {

@@ -13,6 +13,7 @@
 #include "cli/input/json_member.h"
 #include "cli/input/json_text.h"
 #include "cli/input/read_file.h"
+#include "cli/input/usual_nodes.h"
 #include "proto/json/json.h"
 #include "search_space/import/hugging_face.h"
 #include "server/convert/convert.h"
@@ -187,13 +188,15 @@ void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportReques
 }
 
 // Reads the job of a report: what a launch script says, and what is stated beside it.
-void ReadReportedJob(const ReportFlags& flags, Parsed<v1::CreateJobReportRequest>& out) {
+void ReadReportedJob(const ReportFlags& flags, std::string_view site_chips,
+                     Parsed<v1::CreateJobReportRequest>& out) {
   v1::CreateJobReportRequest& report = out.message;
   if (!flags.logged.from.path.empty()) {
     Parsed<v1::TuneRequest> asked = ReadTuneRequest({.from = flags.logged.from,
                                                      .model = flags.model,
                                                      .workload = flags.workload,
-                                                     .cluster = flags.cluster});
+                                                     .cluster = flags.cluster},
+                                                    site_chips);
     Append(std::move(asked.violations), out.violations);
     out.notes = std::move(asked.notes);
     report.mutable_model()->Swap(asked.message.mutable_model());
@@ -211,8 +214,9 @@ void ReadReportedJob(const ReportFlags& flags, Parsed<v1::CreateJobReportRequest
   }
 }
 
-void ReadBaseline(const std::string& path, const LaunchFileFlags& from,
+void ReadBaseline(const TuneFlags& flags, std::string_view site_chips,
                   Parsed<v1::TuneRequest>& out) {
+  const std::string& path = flags.baseline;
   const auto text = ReadFor("baseline", path, out.violations);
   if (!text.has_value()) return;
   v1::TuneRequest& request = out.message;
@@ -224,7 +228,8 @@ void ReadBaseline(const std::string& path, const LaunchFileFlags& from,
                          .cluster = request.cluster(),
                          .framework = request.workload().framework().name()};
   if (request.has_model()) beside.model = request.model();
-  auto job = ReadLaunchText({.path = path, .variables = from.variables}, *text, beside);
+  FillUsualNodes(site_chips, beside.cluster);
+  auto job = ReadLaunchText({.path = path, .variables = flags.from.variables}, *text, beside);
   std::vector<FieldViolation> found =
       job.ok() ? std::move(job->model_violations) : FieldViolations(job.status());
   if (found.empty()) {
@@ -239,11 +244,12 @@ void ReadBaseline(const std::string& path, const LaunchFileFlags& from,
 }
 
 // Fills the question with what a launch script says and the other files do not.
-void ReadFrom(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
+void ReadFrom(const TuneFlags& flags, std::string_view site_chips, Parsed<v1::TuneRequest>& out) {
   v1::TuneRequest& request = out.message;
   StatedBeside beside = {
       .workload = request.workload(), .cluster = request.cluster(), .framework = flags.framework};
   if (request.has_model()) beside.model = request.model();
+  FillUsualNodes(site_chips, beside.cluster);
   auto job = ReadLaunchFile(flags.from, beside);
   std::vector<FieldViolation> found =
       job.ok() ? std::move(job->model_violations) : FieldViolations(job.status());
@@ -315,7 +321,7 @@ std::vector<v1::DeviceHourPrice> ReadPrices(const std::vector<std::string>& text
   return prices;
 }
 
-Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
+Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags, std::string_view site_chips) {
   Parsed<v1::TuneRequest> out;
   v1::TuneRequest& request = out.message;
   if (!flags.model.empty()) ReadModelFile(flags.model, out);
@@ -324,9 +330,9 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   }
   SetWorkload(flags, out);
   ReadCluster(flags.cluster, *request.mutable_cluster(), out.violations);
-  if (!flags.from.path.empty()) ReadFrom(flags, out);
+  if (!flags.from.path.empty()) ReadFrom(flags, site_chips, out);
   SetFramework(flags.framework, request);
-  if (!flags.baseline.empty()) ReadBaseline(flags.baseline, flags.from, out);
+  if (!flags.baseline.empty()) ReadBaseline(flags, site_chips, out);
   if (!flags.history.empty()) {
     auto history = ReadHistoryFile(flags.history);
     request.mutable_history()->Swap(history.message.mutable_history());
@@ -356,11 +362,12 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   return out;
 }
 
-Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags) {
+Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags, std::string_view site_chips) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest({.from = flags.from,
                                                    .model = flags.model,
                                                    .workload = flags.workload,
-                                                   .cluster = {.source = flags.cluster}});
+                                                   .cluster = {.source = flags.cluster}},
+                                                  site_chips);
   Parsed<v1::EvaluateCase> out = {.violations = std::move(asked.violations),
                                   .notes = std::move(asked.notes)};
   v1::TuneRequest& request = asked.message;
@@ -438,7 +445,8 @@ Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
   return out;
 }
 
-Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags) {
+Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags,
+                                                   std::string_view site_chips) {
   Parsed<v1::CreateJobReportRequest> out;
   v1::CreateJobReportRequest& report = out.message;
   const auto set = [&report](const std::string& text, auto field) {
@@ -455,12 +463,12 @@ Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags) {
   if (flags.rank.has_value()) report.set_rank(*flags.rank);
   if (flags.step_time_seconds.has_value()) report.set_step_time_seconds(*flags.step_time_seconds);
   if (flags.peak_memory_bytes.has_value()) report.set_peak_memory_bytes(*flags.peak_memory_bytes);
-  ReadReportedJob(flags, out);
+  ReadReportedJob(flags, site_chips, out);
   if (!flags.plan.empty()) {
     report.clear_plan();
     ReadPartFile("plan", flags.plan, *report.mutable_plan(), out.violations);
   }
-  ReadReportedLog(flags.logged, report, out.violations, out.notes);
+  ReadReportedLog(flags.logged, site_chips, report, out.violations, out.notes);
   return out;
 }
 

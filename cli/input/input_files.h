@@ -85,7 +85,7 @@ struct TuneFlags {
 // Reads all files even if one of them is wrong. A Hugging Face config.json is imported and named
 // after its folder. The plan of a launch script is the baseline unless there is another one, which
 // may be a launch script too.
-Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
+Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags, std::string_view site_chips);
 
 // Reads prices: "2.5" is that of all chips without one of their own, "CHIP=2.5" that of a chip.
 // Mistakes are of the field "run.device_hour_prices[<index>]".
@@ -101,7 +101,7 @@ struct LaunchCaseFlags {
 };
 
 // Reads the case with the script's plan; its id is the name of the script.
-Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags);
+Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags, std::string_view site_chips);
 
 // Returns true if a text has nothing but blanks and line breaks.
 bool IsBlank(std::string_view text);
@@ -155,7 +155,8 @@ struct ReportFlags {
   LoggedReportFlags logged = {};
   bool operator==(const ReportFlags&) const = default;
 };
-Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags);
+Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags,
+                                                   std::string_view site_chips);
 
 // Reads the lines of `job report --file`, each a CreateJobReportRequest, and skips blank ones.
 // Paths of mistakes start with requests[<index>].

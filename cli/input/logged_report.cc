@@ -6,11 +6,13 @@
 
 #include "cli/input/read_file.h"
 #include "cli/input/training_log.h"
+#include "cli/input/usual_nodes.h"
 
 namespace meshwright {
 
-void ReadReportedLog(const LoggedReportFlags& flags, v1::CreateJobReportRequest& report,
-                     std::vector<FieldViolation>& violations, std::vector<std::string>& notes) {
+void ReadReportedLog(const LoggedReportFlags& flags, std::string_view site_chips,
+                     v1::CreateJobReportRequest& report, std::vector<FieldViolation>& violations,
+                     std::vector<std::string>& notes) {
   if (flags.log.empty()) return;
   if (report.has_outcome() && report.outcome() != "ok") {
     violations.push_back(
@@ -30,8 +32,10 @@ void ReadReportedLog(const LoggedReportFlags& flags, v1::CreateJobReportRequest&
   if (report.workload().has_sequence_length()) {
     options.sequence_length = report.workload().sequence_length();
   }
+  v1::Cluster cluster = report.cluster();
+  FillUsualNodes(site_chips, cluster);
   int device_count = 0;
-  for (const v1::NodePool& pool : report.cluster().pools()) {
+  for (const v1::NodePool& pool : cluster.pools()) {
     device_count += pool.node_count() * pool.devices_per_node();
   }
   if (device_count > 0) options.device_count = device_count;

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/input/launch_file.h"
@@ -22,7 +23,8 @@ struct LoggedReportFlags {
 
 // Completes a report by the log: its outcome is ok, and the step time and the peak of the memory
 // are the log's unless they are stated. Adds all mistakes, and notes for people.
-void ReadReportedLog(const LoggedReportFlags& flags, v1::CreateJobReportRequest& report,
-                     std::vector<FieldViolation>& violations, std::vector<std::string>& notes);
+void ReadReportedLog(const LoggedReportFlags& flags, std::string_view site_chips,
+                     v1::CreateJobReportRequest& report, std::vector<FieldViolation>& violations,
+                     std::vector<std::string>& notes);
 
 }  // namespace meshwright

@@ -129,6 +129,7 @@ struct Line {
   std::optional<std::int64_t> step = {};
   std::optional<double> seconds = {};
   std::optional<double> peak_bytes = {};
+  std::string missing = {};  // to turn its rate into a time; empty: nothing, or it has no rate
 };
 
 // The rates of a line; 0: it has none.
@@ -157,6 +158,18 @@ std::optional<double> SecondsBy(const Rates& rates, const LogOptions& job) {
   return std::nullopt;
 }
 
+// Returns what is missing to turn a rate into the time of a step, each with the flags that state
+// it.
+std::string MissingFor(const Rates& rates, const LogOptions& job) {
+  std::vector<std::string_view> missing;
+  if (!job.global_batch_size.has_value()) missing.emplace_back("the global batch size");
+  if (rates.samples_per_second <= 0) {
+    if (!job.sequence_length.has_value()) missing.emplace_back("the sequence length");
+    if (!job.device_count.has_value()) missing.emplace_back("the number of devices");
+  }
+  return fmt::format("{}", fmt::join(missing, ", "));
+}
+
 std::optional<Line> ReadLine(const Rule& rule, std::string_view text, const LogOptions& job) {
   if (text.find(rule.contains) == std::string_view::npos) return std::nullopt;
   const int count = rule.pattern->NumberOfCapturingGroups() + 1;
@@ -181,7 +194,12 @@ std::optional<Line> ReadLine(const Rule& rule, std::string_view text, const LogO
     if (quantity.kind == Kind::kIntervalSeconds) rates.interval_seconds = value;
     if (quantity.kind == Kind::kPeakBytes) line.peak_bytes = value;
   }
-  if (const std::optional<double> by_rate = SecondsBy(rates, job)) line.seconds = by_rate;
+  const bool has_rate = rates.samples_per_second > 0 || rates.tokens_per_second_per_device > 0;
+  if (const std::optional<double> by_rate = SecondsBy(rates, job)) {
+    line.seconds = by_rate;
+  } else if (has_rate) {
+    line.missing = MissingFor(rates, job);
+  }
   if (line.seconds == 0) line.seconds.reset();
   return line;
 }
@@ -203,6 +221,7 @@ class Collector {
       if (!line.has_value()) continue;
       if (line->peak_bytes.has_value()) peak_ = std::max(peak_, *line->peak_bytes);
       if (line->seconds.has_value()) TakeTime(rule, *line);
+      if (!line->seconds.has_value() && !line->missing.empty()) missing_ = line->missing;
       return;
     }
   }
@@ -219,6 +238,9 @@ class Collector {
   }
 
   [[nodiscard]] int warmup_count() const { return warmup_count_; }
+  [[nodiscard]] const std::string& format() const { return format_.name; }
+  // Returns what is missing to turn the rates of its lines into times; empty if nothing is.
+  [[nodiscard]] const std::string& missing() const { return missing_; }
 
  private:
   void TakeTime(const Rule& rule, const Line& line) {
@@ -240,6 +262,7 @@ class Collector {
   std::set<std::int64_t> steps_ = {};
   std::vector<double> seconds_ = {};
   int warmup_count_ = 0;
+  std::string missing_ = {};
   double peak_ = 0;
 };
 
@@ -250,6 +273,13 @@ absl::Status NoSteps(int warmup_count, std::string_view tried) {
           : fmt::format("has {} lines with the time of a step, all of them warm-up; must have more",
                         warmup_count);
   return InvalidFields({{.field = "log", .description = found}});
+}
+
+std::string RatesOnly(std::string_view format, std::string_view missing) {
+  return fmt::format(
+      "in the format {}, its lines have rates, from which the time of a step follows with {}; "
+      "state --workload, or --from, and --cluster, or --chip and --nodes",
+      format, missing);
 }
 
 }  // namespace
@@ -278,9 +308,14 @@ absl::StatusOr<LoggedRun> ReadTrainingLog(std::string_view text, const LogOption
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   int warmup_count = 0;
+  std::string rates;
   for (const Collector& collector : collectors) {
+    if (!collector.missing().empty()) rates = RatesOnly(collector.format(), collector.missing());
     if (const std::optional<LoggedRun> run = collector.Result()) return *run;
     warmup_count = std::max(warmup_count, collector.warmup_count());
+  }
+  if (warmup_count == 0 && !rates.empty()) {
+    return InvalidFields({{.field = "log", .description = rates}});
   }
   return NoSteps(warmup_count, options.format.empty()
                                    ? fmt::format("{}", fmt::join(LogFormats(), ", "))

@@ -112,7 +112,7 @@ class FilesReader {
   // Reads the model and the workload, each from a file or from the text of the job.
   void ReadQuestion(const TuneFlags& files, const Json& own, StatedJob& stated) {
     if (!files.model.empty() || !files.workload.empty()) {
-      Parsed<v1::TuneRequest> asked = ReadTuneRequest(files);
+      Parsed<v1::TuneRequest> asked = ReadTuneRequest(files, "");
       // `tune` takes a cluster as well; the clusters have a file of their own.
       std::erase_if(asked.violations,
                     [](const FieldViolation& one) { return one.field.starts_with("cluster"); });

@@ -37,7 +37,8 @@ constexpr char kLlama[] =
 TEST_F(InputFilesTest, HuggingFaceConfigIsCalledByItsFolder) {
   const auto parsed = ReadTuneRequest({.model = Write("tiny-llama/config.json", kLlama),
                                        .workload = Write("w.json", "{}"),
-                                       .cluster = {.source = Write("c.json", "{}")}});
+                                       .cluster = {.source = Write("c.json", "{}")}},
+                                      "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.model().name(), "tiny-llama");
   EXPECT_EQ(parsed.message.model().layer_count(), 2);
@@ -46,7 +47,8 @@ TEST_F(InputFilesTest, HuggingFaceConfigIsCalledByItsFolder) {
 TEST_F(InputFilesTest, MistakesOfAllFilesAtOnce) {
   const auto parsed = ReadTuneRequest({.model = Write("m.json", R"({"layers": 2})"),
                                        .workload = Write("w.json", R"({"sequence_length": "4k"})"),
-                                       .cluster = {.source = folder_.File("absent.json")}});
+                                       .cluster = {.source = folder_.File("absent.json")}},
+                                      "");
   EXPECT_THAT(parsed.violations,
               ElementsAre(Field(&FieldViolation::field, "model.layers"),
                           Field(&FieldViolation::field, "workload.sequence_length"),
@@ -62,7 +64,8 @@ TEST_F(InputFilesTest, FlagsOfTheSearch) {
                                        .deadline_seconds = 0.5,
                                        .strategy = "exhaustive",
                                        .evaluation_limit = 12,
-                                       .disabled_rules = {"memory", "topology"}});
+                                       .disabled_rules = {"memory", "topology"}},
+                                      "");
   EXPECT_EQ(parsed.message.plan_count(), 3);
   EXPECT_EQ(parsed.message.deadline_seconds(), 0.5);
   EXPECT_EQ(parsed.message.strategy(), "exhaustive");
@@ -83,7 +86,8 @@ TEST_F(InputFilesTest, LaunchScriptFillsTheQuestion) {
       ReadTuneRequest({.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
                        .model = Write("m.json", R"({"vocab_size": 50304})"),
                        .workload = Write("w.json", R"({"sequence_length": 4096})"),
-                       .cluster = {.source = Write("c.json", kCluster)}});
+                       .cluster = {.source = Write("c.json", kCluster)}},
+                      "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   const v1::TuneRequest& request = parsed.message;
   EXPECT_EQ(request.model().name(), "run");
@@ -97,21 +101,38 @@ TEST_F(InputFilesTest, LaunchScriptFillsTheQuestion) {
   EXPECT_THAT(parsed.notes, testing::Contains(HasSubstr("not known, and not used: frobnicate")));
 }
 
+// The usual node of an H100 has 8 devices: 4 nodes / tensor parallelism 2 = 16 replicas.
+TEST_F(InputFilesTest, ClusterByFlagsHasTheUsualNodes) {
+  std::string script = kScript;
+  script.replace(script.find("--nproc_per_node 8"), 18, "--nproc_per_node $GPUS");
+  const TuneFlags flags = {.from = {.path = Write("run.sh", script)},
+                           .model = Write("m.json", R"({"vocab_size": 50304})"),
+                           .cluster = {.chip = "nvidia-h100-sxm5-80gb", .node_count = 4}};
+  const auto parsed = ReadTuneRequest(flags, "");
+  EXPECT_THAT(parsed.violations, IsEmpty());
+  EXPECT_EQ(parsed.message.baseline().data_parallel(), 16);
+  EXPECT_FALSE(parsed.message.cluster().pools(0).has_devices_per_node());
+  EXPECT_THAT(parsed.notes, testing::Contains(HasSubstr("read as the 32 devices of the cluster")));
+}
+
 TEST_F(InputFilesTest, LaunchScriptAndModelMustAgree) {
   const auto parsed = ReadTuneRequest({.from = {.path = Write("run.sh", kScript)},
                                        .model = Write("m.json", R"({"layer_count": 40})"),
-                                       .cluster = {.source = Write("c.json", "{}")}});
+                                       .cluster = {.source = Write("c.json", "{}")}},
+                                      "");
   EXPECT_THAT(parsed.violations,
               ElementsAre(FieldViolation{"model.layer_count", "40 in --model and 32 in run.sh"}));
 }
 
 TEST_F(InputFilesTest, LaunchScriptWithoutItsVocabulary) {
   const auto parsed = ReadTuneRequest(
-      {.from = {.path = Write("run.sh", kScript)}, .cluster = {.source = Write("c.json", "{}")}});
+      {.from = {.path = Write("run.sh", kScript)}, .cluster = {.source = Write("c.json", "{}")}},
+      "");
   EXPECT_THAT(parsed.violations,
               ElementsAre(Field(&FieldViolation::description, HasSubstr("vocab_size"))));
   const auto other = ReadTuneRequest(
-      {.from = {.path = folder_.File("absent.sh")}, .cluster = {.source = Write("c.json", "{}")}});
+      {.from = {.path = folder_.File("absent.sh")}, .cluster = {.source = Write("c.json", "{}")}},
+      "");
   EXPECT_THAT(other.violations, ElementsAre(Field(&FieldViolation::field, "from")));
 }
 
@@ -122,7 +143,8 @@ TEST_F(InputFilesTest, BaselineIsALaunchFile) {
                        .workload = Write("w.json", R"({"global_batch_size": 64})"),
                        .cluster = {.source = Write("c.json", kCluster)},
                        .baseline = Write("ds.json", R"({"train_micro_batch_size_per_gpu": 2,
-                                        "zero_optimization": {"stage": 3}})")});
+                                        "zero_optimization": {"stage": 3}})")},
+                      "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.baseline().zero_stage(), 3);
   EXPECT_EQ(parsed.message.baseline().micro_batch_size(), 2);
@@ -134,7 +156,8 @@ TEST_F(InputFilesTest, LaunchScriptIsACase) {
   const auto parsed =
       ReadLaunchCase({.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
                       .model = Write("m.json", R"({"vocab_size": 50304})"),
-                      .cluster = Write("c.json", kCluster)});
+                      .cluster = Write("c.json", kCluster)},
+                     "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.id(), "run.sh");
   EXPECT_EQ(parsed.message.plan().tensor_parallel(), 2);

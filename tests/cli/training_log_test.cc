@@ -62,7 +62,11 @@ TEST(TrainingLogTest, ReadsTheSamples) {
       .warmup_steps = 1, .global_batch_size = 64, .sequence_length = 8192, .device_count = 8};
   EXPECT_DOUBLE_EQ(ReadTrainingLog(Sample("torchtitan"), titan)->step_time.count(), 12);
   titan.device_count.reset();
-  EXPECT_FALSE(ReadTrainingLog(Sample("torchtitan"), titan).ok());
+  EXPECT_THAT(std::string(ReadTrainingLog(Sample("torchtitan"), titan).status().message()),
+              HasSubstr("in the format torchtitan, its lines have rates, from which the time of a "
+                        "step follows with the number of devices; state"));
+  EXPECT_THAT(std::string(ReadTrainingLog(Sample("torchtitan"), {}).status().message()),
+              HasSubstr("with the global batch size, the sequence length, the number of devices"));
   // All of its two steps are warm-up by default.
   EXPECT_FALSE(ReadTrainingLog(Sample("flagscale"), {.format = "flagscale"}).ok());
 }
