@@ -26,17 +26,36 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"torchtitan", "llama3/8B", 8.030},        {"torchtitan", "llama3/70B", 70.55},
-    {"torchtitan", "llama3/405B", 405.85},     {"torchtitan", "qwen3/0.6B", 0.596},
-    {"torchtitan", "qwen3/1.7B", 1.7206},      {"torchtitan", "qwen3/4B", 4.0225},
-    {"torchtitan", "qwen3/8B", 8.191},         {"torchtitan", "qwen3/14B", 14.768},
-    {"torchtitan", "qwen3/32B", 32.76},        {"torchtitan", "qwen3/30B-A3B", 30.53},
-    {"torchtitan", "qwen3/235B-A22B", 235.1},  {"torchtitan", "deepseek_v3/16B", 15.706},
-    {"torchtitan", "deepseek_v3/236B", 235.7}, {"torchtitan", "deepseek_v3/671B", 671.0},
-    {"maxtext", "llama2-7b", 6.738},           {"maxtext", "llama2-13b", 13.016},
-    {"maxtext", "llama2-70b", 68.977},         {"maxtext", "mistral-7b", 7.242},
-    {"maxtext", "mixtral-8x7b", 46.70},        {"maxtext", "mixtral-8x22b", 140.6},
+    {"torchtitan", "llama3/8B", 8.030},
+    {"torchtitan", "llama3/70B", 70.55},
+    {"torchtitan", "llama3/405B", 405.85},
+    {"torchtitan", "qwen3/0.6B", 0.596},
+    {"torchtitan", "qwen3/1.7B", 1.7206},
+    {"torchtitan", "qwen3/4B", 4.0225},
+    {"torchtitan", "qwen3/8B", 8.191},
+    {"torchtitan", "qwen3/14B", 14.768},
+    {"torchtitan", "qwen3/32B", 32.76},
+    {"torchtitan", "qwen3/30B-A3B", 30.53},
+    {"torchtitan", "qwen3/235B-A22B", 235.1},
+    {"torchtitan", "deepseek_v3/16B", 15.706},
+    {"torchtitan", "deepseek_v3/236B", 235.7},
+    {"torchtitan", "deepseek_v3/671B", 671.0},
+    {"maxtext", "llama2-7b", 6.738},
+    {"maxtext", "llama2-13b", 13.016},
+    {"maxtext", "llama2-70b", 68.977},
+    {"maxtext", "mistral-7b", 7.242},
+    {"maxtext", "mixtral-8x7b", 46.70},
+    {"maxtext", "mixtral-8x22b", 140.6},
     {"maxtext", "llama3.1-405b", 405.85},
+    {"torchtitan", "llama4/17bx16e", 107.77},
+    {"torchtitan", "llama4/17bx128e_irope", 400.71},
+    {"torchtitan", "gpt_oss/20b", 20.915},
+    {"torchtitan", "gpt_oss/120b", 116.83},
+    {"maxtext", "gemma-7b", 8.538},
+    {"maxtext", "gemma2-9b", 9.242},
+    {"maxtext", "gemma2-27b", 27.227},
+    {"maxtext", "gemma3-4b", 3.880},
+    {"maxtext", "gemma3-27b", 27.009},
 };
 
 TEST(NamedModelTest, HasThePublishedParameters) {
@@ -46,6 +65,19 @@ TEST(NamedModelTest, HasThePublishedParameters) {
     const double count = 1e-9 * static_cast<double>(ParameterCount(*model, false));
     EXPECT_NEAR(count, one.parameters, 1e-3 * one.parameters) << one.name;
   }
+}
+
+// Only the flavors with "irope" attend to blocks, of 8,192 tokens, in all but every fourth layer.
+TEST(NamedModelTest, BlocksOfLlama4) {
+  const ModelSpec plain = NamedModel("torchtitan", "llama4/17bx16e").value();
+  EXPECT_THAT(plain.layers, IsEmpty());
+  EXPECT_EQ(plain.sliding_window, 0);
+  const ModelSpec blocks = NamedModel("torchtitan", "llama4/17bx16e_irope").value();
+  ASSERT_THAT(blocks.layers, testing::SizeIs(2));
+  EXPECT_EQ(blocks.layers.front().count, 3);
+  EXPECT_EQ(blocks.layers.front().kind.sliding_window, 8192);
+  EXPECT_TRUE(blocks.layers.front().kind.is_chunked);
+  EXPECT_EQ(blocks.layers.back().kind.sliding_window, 0);
 }
 
 TEST(NamedModelTest, EveryNameIsRead) {
