@@ -64,8 +64,13 @@ constexpr Family kFamilies[] = {
      .has_experts = true,
      .qk_norm = true,
      .output_gate = true},
-    {.model_types = "deepseek bailing_moe bailing_moe_v2 dots1 granitemoe olmoe minimax_m1 "
-                    "minimax_text_01 minimax mimo_v2_flash kimi_linear hunyuan hunyuan_v1_moe dbrx",
+    {.model_types = "minicpm3",
+     .tied_embeddings = true,
+     .q_lora_rank = 768,
+     .v_head_dim_is_derived = true},
+    {.model_types = "deepseek bailing_moe bailing_moe_v2 bailing_moe_linear bailing_moe_linear_v2 "
+                    "dots1 granitemoe olmoe minimax_m1 minimax_text_01 minimax mimo_v2_flash "
+                    "kimi_linear hunyuan hunyuan_v1_moe dbrx",
      .has_experts = true},
     {.model_types = "deepseek_v2",
      .has_experts = true,

@@ -30,8 +30,9 @@ struct Family {
   int first_dense_layer_count = 0;
   int shared_expert_count = 0;
   int q_lora_rank = 0;
-  bool counts_gate_in_ffn = false;  // intermediate_size is that of gate and value together
-  bool expert_is_shared = false;    // one more expert of the same size is shared
+  bool v_head_dim_is_derived = false;  // hidden size / heads, unless the file states it
+  bool counts_gate_in_ffn = false;     // intermediate_size is that of gate and value together
+  bool expert_is_shared = false;       // one more expert of the same size is shared
   int position_count = 0;  // learned position embeddings, unless the file states another number
 };
 

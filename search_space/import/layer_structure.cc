@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "search_space/import/layer_runs.h"
+#include "search_space/import/linear_layers.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
@@ -21,8 +22,6 @@ namespace {
 constexpr int kMaxLayers = 10'000;
 // Llama 4: every fourth layer has neither rotary embedding nor chunks, unless the file says which.
 constexpr int kLlama4FullInterval = 4;
-// Qwen3-Next: every fourth layer has full attention, unless the file says which.
-constexpr int kGatedDeltaFullInterval = 4;
 
 constexpr Keys kExpertCounts = {"num_local_experts", "num_experts", "n_routed_experts",
                                 "moe_num_experts"};
@@ -56,7 +55,11 @@ void ReadLatentAttention(ConfigReader& config, const Family& family, ModelSpec& 
   mla.kv_lora_rank = config.Size({"kv_lora_rank"});
   mla.qk_nope_head_dim = config.Size({"qk_nope_head_dim"});
   mla.qk_rope_head_dim = config.Size({"qk_rope_head_dim"});
-  mla.v_head_dim = config.Size({"v_head_dim"});
+  if (family.v_head_dim_is_derived && !config.Has("v_head_dim")) {
+    mla.v_head_dim = model.hidden_size / std::max(1, model.attention_head_count);
+  } else {
+    mla.v_head_dim = config.Size({"v_head_dim"});
+  }
   if (config.Has("index_topk")) {
     mla.index_token_count = config.Size({"index_topk"});
     mla.index_head_count = config.Size({"index_n_heads"});
@@ -66,36 +69,6 @@ void ReadLatentAttention(ConfigReader& config, const Family& family, ModelSpec& 
   // embedding. What files say under head_dim is used by nobody.
   model.head_dim = mla.qk_nope_head_dim;
   model.mla = mla;
-}
-
-void ReadLinearAttention(ConfigReader& config, ModelSpec& model) {
-  if (config.Has("linear_num_value_heads")) {
-    model.linear_attention =
-        LinearAttentionSpec{.kind = LinearAttentionKind::kGatedDelta,
-                            .key_head_count = config.Size({"linear_num_key_heads"}),
-                            .value_head_count = config.Size({"linear_num_value_heads"}),
-                            .key_head_dim = config.Size({"linear_key_head_dim"}),
-                            .value_head_dim = config.Size({"linear_value_head_dim"}),
-                            .convolution_size = config.Size({"linear_conv_kernel_dim"})};
-  }
-  config.Object("linear_attn_config", [&](ConfigReader& own) {
-    const int heads = own.Size({"num_heads"});
-    const int width = own.Size({"head_dim"});
-    model.linear_attention =
-        LinearAttentionSpec{.kind = LinearAttentionKind::kKimiDelta,
-                            .key_head_count = heads,
-                            .value_head_count = heads,
-                            .key_head_dim = width,
-                            .value_head_dim = width,
-                            .convolution_size = own.Size({"short_conv_kernel_size"})};
-  });
-  if (config.Has("attn_type_list")) {
-    model.linear_attention = LinearAttentionSpec{.kind = LinearAttentionKind::kLightning,
-                                                 .key_head_count = model.attention_head_count,
-                                                 .value_head_count = model.attention_head_count,
-                                                 .key_head_dim = model.head_dim,
-                                                 .value_head_dim = model.head_dim};
-  }
 }
 
 // Mamba-1 has a head for each channel. Its classes double the hidden size unless the file says
@@ -347,32 +320,6 @@ void ReadHybridLayers(ConfigReader& config, int window, Layers& layers) {
   });
 }
 
-// MiniMax has a number for each layer, Kimi-Linear a list of layers, Qwen3-Next an interval.
-void ReadLinearLayers(ConfigReader& config, const ModelSpec& model, Layers& layers) {
-  if (const auto kinds = config.Integers("attn_type_list"); kinds.has_value()) {
-    ForEach(config, "attn_type_list", *kinds, layers, [](int kind, LayerKind& layer) {
-      if (kind == 0) layer.mixer = TokenMixer::kLinearAttention;
-    });
-  }
-  config.Object("linear_attn_config", [&](ConfigReader& own) {
-    own.Ignore("full_attn_layers");
-    for (const int layer : own.Integers("kda_layers").value_or(std::vector<int>())) {
-      if (layer < 1 || layer > static_cast<int>(layers.size())) {
-        own.Add("kda_layers", fmt::format("{}; must be between 1 and {}", layer, layers.size()));
-        continue;
-      }
-      layers[static_cast<std::size_t>(layer) - 1].mixer = TokenMixer::kLinearAttention;
-    }
-  });
-  const bool is_gated = model.linear_attention.has_value() && config.Has("linear_num_value_heads");
-  const int interval =
-      config.Integer({"full_attention_interval"}).value_or(is_gated ? kGatedDeltaFullInterval : 0);
-  if (interval <= 0) return;
-  Where(
-      layers, [&](int i) { return (i + 1) % interval != 0; },
-      [](LayerKind& layer) { layer.mixer = TokenMixer::kLinearAttention; });
-}
-
 void ReadMixers(ConfigReader& config, const Family& family, const ModelSpec& model,
                 Layers& layers) {
   const int window = ReadWindow(config, family);
@@ -404,8 +351,33 @@ std::vector<int> NumbersIn(std::string_view text) {
   return numbers;
 }
 
+// Reads the word that each layer has for its feed-forward. Returns false if the file has no list.
+bool ReadFeedForwardTypes(ConfigReader& config, std::vector<bool>& is_routed) {
+  constexpr const char* kKey = "mlp_layer_types";
+  const auto words = config.Texts(kKey);
+  if (!words.has_value()) return false;
+  for (const char* key : {"first_k_dense_replace", "num_dense_layers", "moe_layer_freq",
+                          "decoder_sparse_step", "mlp_only_layers"}) {
+    config.Ignore(key);  // what an older file says
+  }
+  if (words->size() != is_routed.size()) {
+    config.Reject(kKey,
+                  fmt::format("must have an entry for each of the {} layers", is_routed.size()));
+    return true;
+  }
+  for (std::size_t i = 0; i < words->size(); ++i) {
+    const std::string& word = (*words)[i];
+    is_routed[i] = word == "sparse";
+    if (word == "sparse" || word == "dense") continue;
+    config.Add(kKey, fmt::format("{}; must be dense or sparse", word));
+    return true;
+  }
+  return true;
+}
+
 // Sets which layers have experts. `is_routed` starts as true for every layer.
 void ReadRouting(ConfigReader& config, const Family& family, std::vector<bool>& is_routed) {
+  if (ReadFeedForwardTypes(config, is_routed)) return;
   const int count = static_cast<int>(is_routed.size());
   const auto keep = [&](const auto& has_experts) {
     for (int i = 0; i < count; ++i) {
@@ -462,11 +434,22 @@ void ReadFeedForwards(ConfigReader& config, const Family& family, const ModelSpe
     }
   } else {
     // A dense model states these all the same.
-    for (const char* key : {"decoder_sparse_step", "mlp_only_layers", "expert_layer_period",
-                            "expert_layer_offset", "moe_layer_freq", "first_k_dense_replace"}) {
+    for (const char* key :
+         {"decoder_sparse_step", "mlp_only_layers", "mlp_layer_types", "expert_layer_period",
+          "expert_layer_offset", "moe_layer_freq", "first_k_dense_replace"}) {
       config.Ignore(key);
     }
   }
+}
+
+// Layers may differ in their heads of queries.
+void ReadHeadCounts(ConfigReader& config, const ModelSpec& model, Layers& layers) {
+  constexpr const char* kKey = "num_attention_heads_per_layer";
+  const auto counts = config.Integers(kKey);
+  if (!counts.has_value()) return;
+  ForEach(config, kKey, *counts, layers, [&](int count, LayerKind& layer) {
+    layer.attention_head_count = count == model.attention_head_count ? 0 : count;
+  });
 }
 
 }  // namespace
@@ -490,6 +473,7 @@ void ReadLayers(ConfigReader& config, const Family& family, ModelSpec& model) {
     for (LayerKind& layer : layers) layer.mixer = TokenMixer::kAttentionAndStateSpace;
   } else {
     ReadMixers(config, family, model, layers);
+    ReadHeadCounts(config, model, layers);
   }
   ReadFeedForwards(config, family, model, layers);
   SetLayers(layers, model);

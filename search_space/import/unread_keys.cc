@@ -153,6 +153,7 @@ bool SaysHowItIsBuilt(std::string_view key) {
 
 void RejectUnread(ConfigReader& config, const ModelSpec& model) {
   for (const Unsupported& one : kUnsupported) {
+    if (config.read().contains(one.key)) continue;  // in a form that is understood
     if (!config.Has(one.key) || !IsActive(config.config()[one.key], model)) continue;
     config.Reject(one.key,
                   fmt::format("it means {}, which is not modelled; {}", one.what, kOwnFormat));

@@ -73,6 +73,18 @@ def f_deepseek(c, mt):
     return n
 
 
+def f_bailing_linear(c, mt):  # lightning attention, gated and normed, in all but the last layer of each group
+    h, nh, d, L = c["hidden_size"], c["num_attention_heads"], c["head_dim"], c["num_hidden_layers"]
+    full = gqa(h, nh, c["num_key_value_heads"], d, norm="head")
+    linear = lin(h, 3 * nh * d) + lin(h, nh * d) + nh * d + lin(nh * d, h) + 2 * d
+    return f_deepseek(c, mt) + (L - L // c["layer_group_size"]) * (linear - full)
+
+
+def f_minicpm3(c, mt):
+    return f_deepseek(dict(c, v_head_dim=c["hidden_size"] // c["num_attention_heads"],
+                           first_k_dense_replace=c["num_hidden_layers"]), mt)
+
+
 def f_longcat(c, mt):  # two attentions and two dense feed-forwards a layer, plus experts with zero-computation ones
     h = c["hidden_size"]
     d = dict(c, num_hidden_layers=0)
@@ -441,7 +453,7 @@ FAMILIES = {
     "qwen3": f_qwen3, "qwen3_vl_text": f_qwen3, "qwen3_next": f_qwen3_next, "qwen3_5_moe_text": f_qwen3_next, "qwen3_5_text": f_qwen3_next,
     "deepseek": f_deepseek, "deepseek_v2": f_deepseek, "deepseek_v3": f_deepseek, "deepseek_v32": f_deepseek,
     "kimi_k2": f_deepseek, "glm4_moe": f_deepseek, "glm4_moe_lite": f_deepseek, "glm_moe_dsa": f_deepseek,
-    "dots1": f_deepseek, "bailing_moe": f_deepseek, "longcat_flash": f_longcat, "kimi_linear": f_kimi_linear,
+    "dots1": f_deepseek, "bailing_moe": f_deepseek, "bailing_moe_linear": f_bailing_linear, "minicpm3": f_minicpm3, "longcat_flash": f_longcat, "kimi_linear": f_kimi_linear,
     "glm4": f_glm4, "glm": f_qwen2, "chatglm": f_chatglm, "minimax_text_01": f_minimax, "minimax_m1": f_minimax, "minimax_m2": f_minimax_m2,
     "llama4_text": f_llama4, "gemma": f_gemma, "gemma2": f_gemma2, "gemma3_text": f_gemma3, "gemma3n_text": f_gemma3n,
     "gemma4_text": f_gemma4, "gpt_oss": f_gpt_oss, "nemotron_h": f_nemotron_h, "nemotron": f_nemotron, "phi": f_phi,

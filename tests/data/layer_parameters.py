@@ -5,7 +5,7 @@ h is the hidden size, f the width of a feed-forward; c is a config, mt its model
 
 # model types whose class default is tied embeddings (the key may be absent from the file)
 TIED = {"gemma", "gemma2", "gemma3_text", "gemma3", "gemma3n_text", "gemma4_text", "gpt2", "opt", "bloom", "mpt", "cohere",
-        "cohere2", "starcoder2", "falcon", "mamba"}
+        "cohere2", "starcoder2", "falcon", "mamba", "minicpm3"}
 
 
 def lin(i, o, bias=False):

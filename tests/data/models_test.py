@@ -4,7 +4,8 @@
 
 models.tsv has a model a row. `parameters` is what was published for the language part, `exact` or to
 so many digits; `config` has the keys of its config.json that decide its structure, under their own
-names. A row whose parameters were not published says so in `note`.
+names. `other_keys` has the keys of that file that state nothing about the sizes, for some of the models; a
+reader of files must not stumble over them. A row whose parameters were not published says so in `note`.
 """
 
 import csv
@@ -19,7 +20,7 @@ sys.path.insert(0, str(FOLDER))
 from family_parameters import count, text_part
 
 COLUMNS = ["name", "released", "architectures", "model_type", "parameters", "precision", "has_other_parts", "config",
-           "source", "note"]
+           "other_keys", "source", "note"]
 LISTS = ("layer_types", "attn_type_list", "hybrid_override_pattern", "hybrid_layer_pattern", "no_rope_layers",
          "intermediate_size", "moe_topk", "num_shared_expert", "moe_intermediate_size", "moe_layer_freq")
 
@@ -48,6 +49,9 @@ class ModelsTest(unittest.TestCase):
                 self.assertTrue(row["source"])
                 self.assertEqual(bool(row["parameters"]), bool(row["precision"]))
                 self.assertTrue(row["parameters"] or row["note"])
+                config, other = json.loads(row["config"]), json.loads(row["other_keys"] or "{}")
+                for key in set(config) & set(other):
+                    self.assertIsInstance(config[key], dict, f"{key} stands in both columns")
                 text, _ = text_part(json.loads(row["config"]), row["model_type"])
                 for name in LISTS:
                     if isinstance(text.get(name), (list, str)):

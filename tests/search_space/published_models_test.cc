@@ -13,6 +13,8 @@
 
 #include "search_space/base/status.h"
 #include "search_space/import/hugging_face.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "tests/files/source_folder.h"
 
@@ -43,9 +45,13 @@ std::vector<Row> PublishedModels() {
   return rows;
 }
 
-// Returns the file as the hub has it: with its type and class.
+// Returns the file as the hub has it: with its type and class, and with the keys that state no
+// structure, as far as the table has them.
 std::string ConfigOf(const Row& row) {
   nlohmann::json config = nlohmann::json::parse(row.at("config"));
+  if (!row.at("other_keys").empty()) {
+    config.update(nlohmann::json::parse(row.at("other_keys")), /*merge_objects=*/true);
+  }
   if (!row.at("model_type").empty()) config["model_type"] = row.at("model_type");
   if (!row.at("architectures").empty()) config["architectures"] = {row.at("architectures")};
   return config.dump();
@@ -96,6 +102,53 @@ TEST(PublishedModelsTest, AreReadWithTheirParameters) {
     EXPECT_NEAR(static_cast<double>(ParameterCount(model, false)) / published, 1, Tolerance(row));
   }
   EXPECT_EQ(accepted, rows.size() - Refused().size());
+}
+
+// Ring-linear's groups end with a layer of full attention. Files whose full attention is latent
+// (Ling 3) have another linear attention.
+TEST(GroupsOfLayersTest, AreReadIfTheyAreUnderstood) {
+  const std::vector<Row> rows = PublishedModels();
+  const auto row = std::ranges::find_if(
+      rows, [](const Row& r) { return r.at("name") == "inclusionAI/Ring-mini-linear-2.0"; });
+  ASSERT_NE(row, rows.end());
+  nlohmann::json config = nlohmann::json::parse(ConfigOf(*row));
+  const auto message = [&] {
+    return std::string(ImportHuggingFaceConfig(config.dump(), "m").status().message());
+  };
+  const ModelSpec model = ImportHuggingFaceConfig(config.dump(), "m").value().model;
+  int linear = 0;
+  for (const LayerRun& run : RunsOf(model)) {
+    if (run.kind.mixer == TokenMixer::kLinearAttention) linear += run.count;
+  }
+  EXPECT_EQ(linear, 16);  // four of each five
+  config["layer_group_size"] = 3;
+  EXPECT_THAT(message(), testing::HasSubstr("layer_group_size = 3; must divide the 20 layers"));
+  config["kv_lora_rank"] = 512;
+  EXPECT_THAT(message(), testing::HasSubstr("groups of layers with linear attention"));
+}
+
+// Newer files list what each layer has, also its heads (Laguna).
+TEST(ListsOfLayersTest, SayWhichLayersHaveExpertsAndHowManyHeads) {
+  nlohmann::json config = nlohmann::json::parse(
+      R"({"model_type": "newest", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96,
+          "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
+          "head_dim": 8, "vocab_size": 100, "num_experts": 16, "num_experts_per_tok": 2,
+          "moe_intermediate_size": 32, "mlp_layer_types": ["dense", "sparse", "sparse", "dense"],
+          "num_attention_heads_per_layer": [8, 16, 16, 8]})");
+  const auto imported = ImportHuggingFaceConfig(config.dump(), "m");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const std::vector<LayerRun> runs = RunsOf(imported->model);
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[0].kind.feed_forward, FeedForwardKind::kDense);
+  EXPECT_EQ(runs[1].count, 2);
+  EXPECT_EQ(runs[1].kind.feed_forward, FeedForwardKind::kExperts);
+  EXPECT_EQ(runs[1].kind.attention_head_count, 16);
+  EXPECT_EQ(runs[2].kind.attention_head_count, 8);
+  config["mlp_layer_types"][1] = "spiral";
+  config["num_attention_heads_per_layer"] = {8, 16};
+  const std::string message(ImportHuggingFaceConfig(config.dump(), "m").status().message());
+  EXPECT_THAT(message, testing::HasSubstr("mlp_layer_types = spiral; must be dense or sparse"));
+  EXPECT_THAT(message, testing::HasSubstr("must have an entry for each of the 4 layers"));
 }
 
 // Python writes what JSON does not have.
