@@ -53,6 +53,16 @@ std::string NameOf(const FieldViolation& violation, const FieldNames& names) {
   return rest.empty() ? std::string(file) : fmt::format("{}: {}", file, PlaceInFile(rest));
 }
 
+// A launch script that was not read states nothing, so that the parts that are missing without it
+// are no mistakes of their own.
+bool IsMissingBecause(const FieldViolation& violation, const std::vector<FieldViolation>& all) {
+  constexpr std::string_view kParts[] = {"model", "workload", "plan"};
+  const auto is_of_script = [](const FieldViolation& one) { return IsBelow(one.field, "from"); };
+  const auto has = [&](std::string_view part) { return IsBelow(violation.field, part); };
+  return violation.description.starts_with("missing; required") &&
+         std::ranges::any_of(kParts, has) && std::ranges::any_of(all, is_of_script);
+}
+
 std::string Line(const FieldViolation& violation, const std::string& name) {
   return fmt::format("{}{}{}{}", name, name.empty() ? "" : " = ", violation.description,
                      SuggestionFor(violation.description));
@@ -63,6 +73,9 @@ std::string Line(const FieldViolation& violation, const std::string& name) {
 absl::Status NamedAsStated(const absl::Status& status, const FieldNames& names) {
   const std::vector<FieldViolation> violations = FieldViolations(status);
   if (violations.empty()) return status;
+  std::vector<FieldViolation> kept = violations;
+  std::erase_if(kept, [&](const auto& one) { return IsMissingBecause(one, violations); });
+  if (kept.size() < violations.size()) return NamedAsStated(InvalidFields(kept), names);
   std::string message;
   std::string payload;
   for (const FieldViolation& violation : violations) {

@@ -28,6 +28,19 @@ const FieldNames& Names() {
   return *names;
 }
 
+TEST(UnreadScriptTest, HidesWhatIsMissingWithoutIt) {
+  const absl::Status named =
+      NamedAsStated(InvalidFields({{"from.devices", "8; and 32 in the cluster"},
+                                   {"model", "missing; required"},
+                                   {"workload.sequence_length", "missing; required"},
+                                   {"cluster", "missing; required"}}),
+                    Names());
+  EXPECT_THAT(MistakeLines(named),
+              ElementsAre("from.devices = 8; and 32 in the cluster", "c.yaml = missing; required"));
+  const absl::Status without = NamedAsStated(InvalidFields({{"models", "missing; required"}}), {});
+  EXPECT_THAT(MistakeLines(without), ElementsAre("models = missing; required"));
+}
+
 struct NameCase {
   const char* name;
   FieldViolation mistake;
