@@ -310,7 +310,8 @@ class EvaluateTest(Folder):
             self.assertEqual({ranked["plan"]["recompute"]["granularity"] for ranked in answer["plans"]},
                              {recompute})
         done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3", expect=3)
-        self.assertIn("--dimension = too narrow; must leave a plan in the space", done.stderr)
+        self.assertIn("--dimension = too narrow; must leave a plan in the space; tensor_parallel leaves none "
+                      "even alone, and can be 1, ", done.stderr)
 
     def test_open_precision(self):
         question = self.question(cluster={"name": "h", "pools": [

@@ -1,10 +1,14 @@
 #include "server/tuner/search/search_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "estimator/layer/layer_cost.h"
 #include "estimator/layer/layer_split.h"
@@ -23,6 +27,7 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/plan_fields.h"
 #include "search_space/spec/workload_settings.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
@@ -106,6 +111,28 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
   }
 }
 
+// Returns the dimensions that leave no plan even without the other restrictions, and the degrees
+// that they can have.
+std::string EmptyAlone(const std::vector<DimensionRequest>& requests, const Problem& open) {
+  // Their values at the root of the space are all of their values.
+  constexpr std::array kDegrees = {Dimension::kTensorParallel, Dimension::kContextParallel,
+                                   Dimension::kPipelineParallel, Dimension::kExpertParallel};
+  const SearchSpace space = SpaceOf(open);
+  std::string text;
+  for (const DimensionRequest& request : requests) {
+    Problem narrowed = open;
+    const bool is_wrong = !ApplyDimensions({request}, "", narrowed.space).empty();
+    if (is_wrong || SpaceOf(narrowed).Count() > 0) continue;
+    text += fmt::format("; {} leaves none even alone", request.name);
+    ForEachRow(kDimensions, [&](const auto& row) {
+      if (row.name != request.name || std::ranges::count(kDegrees, row.dimension) == 0) return;
+      text += fmt::format(", and can be {}",
+                          fmt::join(space.Values(row.dimension, space.Root()), ", "));
+    });
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what) {
@@ -132,6 +159,7 @@ absl::Status RefuseOpenSettings(const StudyRequest& request) {
 
 absl::Status NarrowSpace(const StudyRequest& request, Problem& problem) {
   RETURN_IF_ERROR(RefuseOpenSettings(request));
+  const Problem open = problem;
   const auto violations = ApplyDimensions(request.dimensions, "dimensions", problem.space);
   if (!violations.empty()) return InvalidFields(violations);
   if (problem.space.chosen.contains(Dimension::kOptimizerOffload)) {
@@ -155,8 +183,9 @@ absl::Status NarrowSpace(const StudyRequest& request, Problem& problem) {
                     problem.profile.name));
   }
   if (problem.cluster.pools.size() == 1 && SpaceOf(problem).Count() == 0) {
-    return InvalidFields(
-        {{.field = "dimensions", .description = "too narrow; must leave a plan in the space"}});
+    return InvalidFields({{.field = "dimensions",
+                           .description = "too narrow; must leave a plan in the space" +
+                                          EmptyAlone(request.dimensions, open)}});
   }
   return absl::OkStatus();
 }
