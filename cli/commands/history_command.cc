@@ -13,6 +13,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/study_command.h"
 #include "cli/input/history_flags.h"
+#include "cli/input/known_chips.h"
 #include "cli/input/stated_names.h"
 #include "cli/local/local_history.h"
 #include "cli/local/local_store.h"
@@ -76,7 +77,10 @@ int Measurements(const HistoryOptions& options, const GlobalFlags& flags) {
   v1::ListMeasurementsRequest request;
   request.set_page_size(options.rows.page_size);
   request.set_page_token(options.rows.page_token);
-  *request.mutable_filter() = FilterOf(options.rows);
+  auto filter = FilterOf(options.rows, flags.chips);
+  if (!filter.ok())
+    return Fail(NamedAsStated(filter.status(), NamesOf(options.rows)), flags.output);
+  *request.mutable_filter() = *std::move(filter);
   if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
   if (!options.order.empty()) request.set_order(options.order);
   return PrintList(
@@ -90,7 +94,9 @@ int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
   v1::ListCalibrationsRequest request;
   request.set_page_size(options.rows.page_size);
   request.set_page_token(options.rows.page_token);
-  if (!options.rows.chip.empty()) request.set_chip(options.rows.chip);
+  const auto chip = ChipIdOf(flags.chips, options.rows.chip);
+  if (!chip.ok()) return Fail(NamedAsStated(chip.status(), NamesOf(options.rows)), flags.output);
+  if (!chip->empty()) request.set_chip(*chip);
   return Print(
       Ask(
           flags, [&](Client& client) { return client.ListCalibrations(request); },
@@ -150,7 +156,10 @@ int Retract(const HistoryOptions& options, const GlobalFlags& flags) {
 
 int Export(const HistoryOptions& options, const GlobalFlags& flags) {
   v1::ExportHistoryRequest request;
-  *request.mutable_filter() = FilterOf(options.rows);
+  auto filter = FilterOf(options.rows, flags.chips);
+  if (!filter.ok())
+    return Fail(NamedAsStated(filter.status(), NamesOf(options.rows)), flags.output);
+  *request.mutable_filter() = *std::move(filter);
   if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
   const auto print = [](const std::string& part) {
     PrintData(part);

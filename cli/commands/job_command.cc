@@ -100,7 +100,7 @@ absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options
   v1::ListJobReportsRequest request;
   request.set_page_size(options.list.page_size);
   request.set_page_token(options.list.page_token);
-  *request.mutable_filter() = FilterOf(options.list);
+  ASSIGN_OR_RETURN(*request.mutable_filter(), FilterOf(options.list, flags.chips));
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(Recorder store, OpenLocalReader(flags.store));
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));

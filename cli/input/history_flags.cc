@@ -1,11 +1,15 @@
 #include "cli/input/history_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <string>
+
+#include "cli/input/known_chips.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 
 void AddFilterOptions(CLI::App& command, MeasurementFlags& flags) {
-  command.add_option("--chip", flags.chip, "only on this chip (its id)");
+  command.add_option("--chip", flags.chip, "only on this chip: its id, or a name of it");
   command.add_option("--framework", flags.framework, "only under this framework");
   command.add_option("--model-name", flags.model_name, "only for models with this name");
   command.add_option("--study", flags.study_id, "only of this study");
@@ -26,9 +30,11 @@ void AddMeasurementOptions(CLI::App& command, MeasurementFlags& flags) {
   AddPageOptions(command, flags);
 }
 
-v1::MeasurementFilter FilterOf(const MeasurementFlags& flags) {
+absl::StatusOr<v1::MeasurementFilter> FilterOf(const MeasurementFlags& flags,
+                                               std::string_view site_chips) {
   v1::MeasurementFilter filter;
-  if (!flags.chip.empty()) filter.set_chip(flags.chip);
+  ASSIGN_OR_RETURN(const std::string chip, ChipIdOf(site_chips, flags.chip));
+  if (!chip.empty()) filter.set_chip(chip);
   if (!flags.framework.empty()) filter.set_framework(flags.framework);
   if (!flags.model_name.empty()) filter.set_model_name(flags.model_name);
   if (!flags.study_id.empty()) filter.set_study_id(flags.study_id);

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "absl/status/statusor.h"
 #include "meshwright/v1/history.pb.h"
 
 namespace CLI {
@@ -30,6 +32,7 @@ void AddFilterOptions(CLI::App& command, MeasurementFlags& flags);
 void AddPageOptions(CLI::App& command, MeasurementFlags& flags);
 void AddMeasurementOptions(CLI::App& command, MeasurementFlags& flags);  // filters and pages
 
-v1::MeasurementFilter FilterOf(const MeasurementFlags& flags);
+absl::StatusOr<v1::MeasurementFilter> FilterOf(const MeasurementFlags& flags,
+                                               std::string_view site_chips);
 
 }  // namespace meshwright

@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "cli/input/known_chips.h"
 #include "cli/input/read_file.h"
 #include "cli/input/training_log.h"
-#include "cli/input/usual_nodes.h"
 
 namespace meshwright {
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "cli/input/known_chips.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/tuner/question/problem.h"
@@ -113,6 +114,17 @@ TEST_F(InputFilesTest, ClusterByFlagsHasTheUsualNodes) {
   EXPECT_EQ(parsed.message.baseline().data_parallel(), 16);
   EXPECT_FALSE(parsed.message.cluster().pools(0).has_devices_per_node());
   EXPECT_THAT(parsed.notes, testing::Contains(HasSubstr("read as the 32 devices of the cluster")));
+}
+
+TEST(ChipIdTest, IsThatOfAnyName) {
+  EXPECT_EQ(ChipIdOf("", "NVIDIA H100 80GB HBM3").value(), "nvidia-h100-sxm5-80gb");
+  EXPECT_EQ(ChipIdOf("", "acme-of-the-server").value(), "acme-of-the-server");
+  EXPECT_EQ(ChipIdOf("", "").value(), "");
+  const absl::Status several = ChipIdOf("", "A100").status();
+  ASSERT_THAT(FieldViolations(several), testing::SizeIs(1));
+  EXPECT_EQ(FieldViolations(several).front().field, "chip");
+  EXPECT_THAT(FieldViolations(several).front().description,
+              testing::StartsWith("A100; names several chips: nvidia-a100-pcie-80gb, "));
 }
 
 TEST_F(InputFilesTest, LaunchScriptAndModelMustAgree) {
