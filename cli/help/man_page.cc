@@ -113,8 +113,9 @@ std::string ManPage(const CommandEntry& command, const CommandEntry& root,
   std::ranges::transform(title, title.begin(), [](char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
-  std::string text = fmt::format(".TH {} 1 \"\" \"{}\" \"Meshwright\"\n.SH NAME\n{} \\- {}\n",
-                                 title, version, Escaped(name), Escaped(command.help));
+  std::string text =
+      fmt::format(".TH {} 1 \"\" \"{}\" \"Meshwright\"\n.SH NAME\n{} \\- {}\n", title,
+                  version.substr(0, version.find('\n')), Escaped(name), Escaped(command.help));
   text += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR", Escaped(command.path));
   if (!command.commands.empty()) text += " \\fICOMMAND\\fR";
   for (const FlagEntry& argument : command.arguments) {

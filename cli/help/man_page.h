@@ -7,7 +7,7 @@
 namespace meshwright {
 
 // Returns the manual page of a command in the macros of man(7). `root` has the flags of every
-// command; `version` is "meshwright 0.1.0".
+// command; the first line of `version` is "meshwright 0.1.0".
 std::string ManPage(const CommandEntry& command, const CommandEntry& root,
                     const std::string& version);
 

@@ -142,7 +142,7 @@ TEST_F(CommandLineTest, CompletionKnowsCommandsFlagsAndValues) {
 TEST_F(CommandLineTest, ManualIsMadeFromTheFlags) {
   const CommandEntry root = TreeOf(app_);
   const CommandEntry& tune = root.commands[1];
-  const std::string page = ManPage(tune, root, "meshwright 1.2.3");
+  const std::string page = ManPage(tune, root, "meshwright 1.2.3\ncommit: abc");
   EXPECT_THAT(page, HasSubstr(".TH MESHWRIGHT-TUNE 1 \"\" \"meshwright 1.2.3\" \"Meshwright\"\n"));
   EXPECT_THAT(page, HasSubstr(".SS Question\n"));
   EXPECT_THAT(page, HasSubstr("\\fB\\-\\-model\\fR \\fITEXT\\fR\n"));
