@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/digest/base_encoding.h"
 #include "search_space/digest/fnv.h"
@@ -49,7 +50,7 @@ absl::StatusOr<PageKey> DecodePageToken(std::string_view list, std::string_view 
       absl::InvalidArgumentError(
           fmt::format("page_token = '{}'; must be the next_page_token of an earlier answer to the "
                       "same list",
-                      token)),
+                      CleanText(token, {}))),
       "INVALID_PAGE_TOKEN");
 }
 

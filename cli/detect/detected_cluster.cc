@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "search_space/base/clean_text.h"
 #include "server/process/command.h"
 
 namespace meshwright {
@@ -19,15 +20,19 @@ std::string LastLine(std::string_view text) {
 
 }  // namespace
 
+std::string CleanOutput(const CommandOutput& output) {
+  return CleanText(output.out, {.longest_bytes = output.out.size(), .keeps_lines = true});
+}
+
 absl::StatusOr<std::string> Ask(const std::vector<std::string>& command, const CommandRunner& run) {
   const absl::StatusOr<CommandOutput> output = run(command);
   if (absl::IsNotFound(output.status())) {
     return absl::NotFoundError(fmt::format("{} is not installed on this machine", command.front()));
   }
   if (!output.ok()) return output.status();
-  if (output->exit_code == 0) return output->out;
+  if (output->exit_code == 0) return CleanOutput(*output);
   return absl::UnavailableError(
-      fmt::format("{} failed: {}", fmt::join(command, " "), LastLine(output->err)));
+      fmt::format("{} failed: {}", fmt::join(command, " "), CleanText(LastLine(output->err), {})));
 }
 
 std::string KindText(const NodeKind& kind) {

@@ -27,8 +27,13 @@ struct StatedFacts {
 using CommandRunner =
     std::function<absl::StatusOr<CommandOutput>(const std::vector<std::string>& arguments)>;
 
-// Runs a command and returns what it prints. NOT_FOUND if its program is not installed; UNAVAILABLE
-// with the last line of its errors if it fails, since tools repeat themselves before it.
+// Returns what a tool has printed as clean text: names in it come from drivers and sites, and end
+// in notes, errors and the names of chips.
+std::string CleanOutput(const CommandOutput& output);
+
+// Runs a command and returns what it prints (CleanOutput). NOT_FOUND if its program is not
+// installed; UNAVAILABLE with the last line of its errors if it fails, since tools repeat
+// themselves before it.
 absl::StatusOr<std::string> Ask(const std::vector<std::string>& command, const CommandRunner& run);
 
 // Equal nodes of a scheduler.

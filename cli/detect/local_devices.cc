@@ -98,7 +98,7 @@ Findings AskTools(const CommandRunner& run) {
       findings.missing.push_back(name);
       continue;
     }
-    if (output.ok() && output->exit_code == 0) findings.devices = tool.parse(output->out);
+    if (output.ok() && output->exit_code == 0) findings.devices = tool.parse(CleanOutput(*output));
     findings.tool = name;
     if (!findings.devices.empty()) break;
     findings.silent.push_back(name);

@@ -12,6 +12,7 @@
 
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/plan_fields.h"
 #include "server/launchers/slurm/slurm_jobs.h"
 
 namespace meshwright {
@@ -75,7 +76,7 @@ std::vector<NodeKind> ParseGres(std::string_view text) {
     const std::vector<std::string_view> parts = Split(resource, ':');
     if (parts.empty() || !std::ranges::count(kDeviceNames, parts.front())) continue;
     const std::optional<std::int64_t> count = NumberIn(parts.back());
-    if (!count.has_value() || *count == 0) continue;
+    if (!count.has_value() || *count < 1 || *count > kLargestSize) continue;
     const bool has_type = parts.size() > 2;
     devices.push_back(
         {.chip = has_type ? std::string(parts[1]) : "", .devices = static_cast<int>(*count)});

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "search_space/base/clean_text.h"
 
 namespace meshwright {
 namespace {
@@ -43,7 +44,7 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     const std::string_view what = exception.what();
     const std::size_t end = what.find("] ");
-    error_ = what.substr(end == std::string_view::npos ? 0 : end + 2);
+    error_ = CleanText(what.substr(end == std::string_view::npos ? 0 : end + 2), {});
     return false;
   }
 

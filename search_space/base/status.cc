@@ -7,12 +7,16 @@
 #include <system_error>
 
 #include "absl/strings/cord.h"
+#include "search_space/base/clean_text.h"
 
 namespace meshwright {
 namespace {
 
 constexpr char kViolationsUrl[] = "meshwright/violations";
 constexpr char kReasonUrl[] = "meshwright/reason";
+
+// Longer than any path or description of ours; an input can be quoted at any length.
+constexpr std::size_t kMaxMistakeBytes = 4096;
 
 // The payload is a sequence of texts, each written as "5:hello", because a text may hold any byte.
 void AppendText(std::string_view text, std::string& payload) {
@@ -49,6 +53,11 @@ std::size_t WeightOf(const FieldViolation& violation) {
 
 bool IsCount(const FieldViolation& violation) { return WeightOf(violation) > 1; }
 
+// A field's path has keys of the input, and a description may quote it.
+std::string Shown(std::string_view text) {
+  return CleanText(text, {.longest_bytes = kMaxMistakeBytes, .keeps_lines = true});
+}
+
 }  // namespace
 
 std::size_t CountFields(const std::vector<FieldViolation>& violations) {
@@ -74,10 +83,12 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   std::string message;
   std::string payload;
   for (const FieldViolation& v : FirstFields(violations, kMaxListedFields)) {
+    const std::string field = Shown(v.field);
+    const std::string description = Shown(v.description);
     if (!message.empty()) message += "; ";
-    message += v.field.empty() ? v.description : v.field + " = " + v.description;
-    AppendText(v.field, payload);
-    AppendText(v.description, payload);
+    message += field.empty() ? description : field + " = " + description;
+    AppendText(field, payload);
+    AppendText(description, payload);
   }
   if (const std::size_t count = CountFields(violations); count > 1) {
     message = std::to_string(count) + " invalid fields: " + message;

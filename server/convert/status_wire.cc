@@ -50,9 +50,11 @@ absl::Status WithPayload(absl::Status status, const char* url, const std::string
   return status;
 }
 
-// Returns a text of at most `longest` bytes.
+// Returns a text of at most `longest` bytes, which is UTF-8 whatever it quotes.
 std::string WithinBytes(const std::string& text, std::size_t longest) {
-  if (text.size() <= longest) return text;
+  if (text.size() <= longest) {
+    return CleanText(text, {.longest_bytes = longest, .keeps_lines = true});
+  }
   const TextForm form = {.longest_bytes = longest - kCut.size(), .keeps_lines = true};
   return CleanText(text, form).append(kCut);
 }
@@ -65,7 +67,7 @@ std::size_t HeaderBytes(const std::string& message) {
 }
 
 std::string ShortMessage(const std::string& message) {
-  if (HeaderBytes(message) <= kMaxHeaderBytes) return message;
+  if (HeaderBytes(message) <= kMaxHeaderBytes) return WithinBytes(message, kMaxHeaderBytes);
   std::string shorter = WithinBytes(message, kMaxHeaderBytes);
   return HeaderBytes(shorter) <= kMaxHeaderBytes ? shorter
                                                  : WithinBytes(message, kMaxHeaderBytes / 3);

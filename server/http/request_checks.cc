@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "server/auth/permissions.h"
 #include "server/rpc/calls/admission.h"
@@ -38,14 +39,14 @@ absl::Status CheckOrigin(const HttpRequest& request) {
     return WithReason(absl::PermissionDeniedError(fmt::format(
                           "host '{}' is not this machine: use localhost or 127.0.0.1, or let the "
                           "proxy send one of them as Host",
-                          request.host)),
+                          CleanText(request.host, {}))),
                       "FOREIGN_HOST");
   }
   const bool is_own = !request.origin.has_value() || IsFrom(*request.origin, request.host) ||
                       IsFrom(*request.origin, request.forwarded_host);
   if (is_own) return absl::OkStatus();
-  return WithReason(absl::PermissionDeniedError(
-                        fmt::format("a page of '{}' may not read this server", *request.origin)),
+  return WithReason(absl::PermissionDeniedError(fmt::format(
+                        "a page of '{}' may not read this server", CleanText(*request.origin, {}))),
                     "FOREIGN_ORIGIN");
 }
 

@@ -135,6 +135,14 @@ TEST_F(LocalMachineTest, AsksTheToolsOneAfterTheOther) {
   EXPECT_EQ(found->cluster.pools.front().devices_per_node, 2);
 }
 
+// Names come from drivers and go to a terminal.
+TEST_F(LocalMachineTest, CleansWhatToolsPrint) {
+  const auto cluster =
+      DetectLocal({}, Recorded({{kNvidiaSmi, "H100\x1b[2J\xff, Disabled, 700.00\n"}}), Places());
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ(cluster->cluster.pools.front().chip, "H100 [2J?");
+}
+
 TEST_F(LocalMachineTest, SaysInOneSentenceThatThereIsNone) {
   EXPECT_EQ(DetectLocal({}, Recorded({}), Places()).status().message(),
             "no accelerator was found on this machine (not installed: nvidia-smi, rocm-smi, "

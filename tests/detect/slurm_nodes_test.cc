@@ -52,6 +52,8 @@ TEST(SlurmNodesTest, ReadsGresWithoutAType) {
   EXPECT_THAT(devices("(null)"), IsEmpty());
   EXPECT_THAT(devices("npu:910B3:8,shard:16"),
               ElementsAre(NodeKind{.chip = "910B3", .devices = 8}));
+  EXPECT_THAT(devices("gpu:-1"), IsEmpty());
+  EXPECT_THAT(devices("gpu:4294967304"), IsEmpty());  // 2^32 + 8
 }
 
 TEST(SlurmNodesTest, KnowsOnWhichNodesNoJobStarts) {

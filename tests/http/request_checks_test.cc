@@ -43,6 +43,13 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, RequestChecksTest, testing::ValuesIn(kCases),
                          [](const auto& tested) { return tested.param.name; });
 
+TEST(RequestCheckErrorsTest, AreClean) {
+  EXPECT_NE(std::string(CheckOrigin({.host = "a\xff\x1b"}).message()).find("host 'a? ' is not"),
+            std::string::npos);
+  const absl::Status origin = CheckOrigin({.host = "localhost", .origin = "http://\xff"});
+  EXPECT_EQ(std::string(origin.message()), "a page of 'http://?' may not read this server");
+}
+
 TEST(RequestMethodTest, AReadOnlyServerSaysHowToChangeThat) {
   const absl::Status status = ReadOnly({.method = "PATCH"});
   EXPECT_EQ(Reason(status), "READ_ONLY");

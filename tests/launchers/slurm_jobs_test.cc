@@ -121,6 +121,11 @@ TEST(SlurmJobsTest, Nodes) {
   EXPECT_THAT(NodeNames("n[1-"), ElementsAre("n[1-"));
   EXPECT_THAT(NodeNames("n[0-2147483647]"), ElementsAre("n[0-2147483647]"));  // of no cluster
   EXPECT_THAT(NodeNames("n[a-b]"), ElementsAre("n[a-b]"));
+  // The number behind the last one is no int.
+  EXPECT_THAT(NodeNames("n[2147483646-2147483647]"), ElementsAre("n2147483646", "n2147483647"));
+  EXPECT_THAT(NodeNames("n[00000000001-2]"), ElementsAre("n[00000000001-2]"));
+  // Several ranges have no more nodes than a cluster, either: the second stays as it is.
+  EXPECT_EQ(NodeNames("a[1-40000],b[1-40000]").size(), 40'001u);
 }
 
 TEST(SlurmJobsTest, ReasonsThatDoNotPass) {

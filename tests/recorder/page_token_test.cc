@@ -42,6 +42,11 @@ TEST_P(PageTokenTest, RefusesEveryDamagedDigit) {
 INSTANTIATE_TEST_SUITE_P(All, PageTokenTest, testing::ValuesIn(kKeys),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+TEST(PageTokenErrorTest, IsClean) {
+  EXPECT_EQ(std::string(DecodePageToken("studies", "\x1b\xff").status().message()),
+            "page_token = ' ?'; must be the next_page_token of an earlier answer to the same list");
+}
+
 TEST(PageSizeTest, DefaultsAndCuts) {
   EXPECT_EQ(*PageSize(0, "page_size"), 50);
   EXPECT_EQ(*PageSize(1, "page_size"), 1);

@@ -38,6 +38,19 @@ TEST(StatusWire, NeverUnknown) {
   EXPECT_EQ(ToGrpc(absl::UnknownError("?")).error_code(), grpc::StatusCode::INTERNAL);
 }
 
+// Details that are not UTF-8 would not be read by anybody.
+TEST(StatusWire, TextsAreClean) {
+  const absl::Status status =
+      WithResource(absl::NotFoundError("no\xff\x1b[2J"), "study", "study-\xff");
+  EXPECT_EQ(ToGrpc(status).error_message(), "no? [2J");
+  const google::rpc::Status wire = Details(status);
+  EXPECT_EQ(wire.message(), "no? [2J");
+  google::rpc::ResourceInfo resource;
+  ASSERT_EQ(wire.details_size(), 2);
+  ASSERT_TRUE(wire.details(1).UnpackTo(&resource));
+  EXPECT_EQ(resource.resource_name(), "study-?");
+}
+
 TEST(StatusWire, NamesWhatWasNotFound) {
   const google::rpc::Status wire =
       Details(WithResource(absl::NotFoundError("no"), "study", "study-1"));

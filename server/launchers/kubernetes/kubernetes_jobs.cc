@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "server/launchers/kubernetes/kubernetes_object.h"
@@ -109,8 +110,8 @@ std::string LabelOf(const Json& object, const std::string& key) {
 absl::StatusOr<std::vector<Json>> ItemsOf(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !At(json, "/items").is_array()) {
-    return absl::UnavailableError(
-        fmt::format("the API server's answer is not a list: {}", text.substr(0, 200)));
+    return absl::UnavailableError("the API server's answer is not a list: " +
+                                  CleanText(text, {.longest_bytes = 200}));
   }
   return json["items"].get<std::vector<Json>>();
 }

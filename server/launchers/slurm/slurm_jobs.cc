@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 
 #include "search_space/base/units.h"
 #include "server/process/shell_word.h"
@@ -57,6 +59,7 @@ constexpr std::string_view kLeastPrefix = "QOSMin";
 // More nodes than a Slurm cluster has (MAX_SLURM_NODES is 65,536): such a range is no list of
 // names.
 constexpr int kMaxNodes = 65'536;
+constexpr std::size_t kMaxDigits = 10;  // of the number in a node's name
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -114,15 +117,17 @@ std::optional<Seconds> ElapsedTime(std::string_view text) {
   return Seconds(seconds);
 }
 
-// Adds the names of "[1-3,7]" after `prefix`; returns false if it cannot be read.
+// Adds the names of "[1-3,7]" after `prefix`; returns false if it cannot be read, or has more names
+// than a cluster.
 bool AddRange(std::string_view prefix, std::string_view range, std::vector<std::string>& names) {
   for (const std::string_view part : Split(range, ',')) {
     const auto ends = Split(part, '-');
     const std::optional<int> first = Number(ends.front());
     const std::optional<int> last = Number(ends.back());
     if (ends.size() > 2 || !first.has_value() || !last.has_value()) return false;
-    if (*last - *first >= kMaxNodes) return false;
-    for (int i = *first; i <= *last; ++i) {
+    if (ends.front().size() > kMaxDigits) return false;
+    if (std::int64_t{*last} - *first + std::ssize(names) >= kMaxNodes) return false;
+    for (std::int64_t i = *first; i <= *last; ++i) {
       names.push_back(fmt::format("{}{:0{}}", prefix, i, ends.front().size()));
     }
   }

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <string>
 #include <utility>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/import/job_size.h"
@@ -111,6 +113,19 @@ absl::Status Mistakes(std::vector<FieldViolation> violations) {
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
 }
 
+// Cleans what the answer quotes of the file for people. Its values are checked where the question
+// is read.
+void CleanQuotes(ImportedJob& job) {
+  const auto clean = [](std::string& text) {
+    text = CleanText(text, {.longest_bytes = text.size(), .keeps_lines = true});
+  };
+  for (std::string& note : job.notes) clean(note);
+  for (UnusedKey& unused : job.unused) {
+    clean(unused.key);
+    clean(unused.reason);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ImportedJob> ImportJob(const ImportRequest& request) {
@@ -140,6 +155,7 @@ absl::StatusOr<ImportedJob> ImportJob(const ImportRequest& request) {
     job.unused.push_back({.key = std::move(argument.key), .reason = "the program's own arguments"});
   }
   std::ranges::copy(settings.notes(), std::back_inserter(job.notes));
+  CleanQuotes(job);
   return job;
 }
 

@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+#include "search_space/base/clean_text.h"
+
 namespace meshwright {
 namespace {
 
@@ -85,7 +87,7 @@ std::optional<double> NumberOf(const std::string& word) {
 
 absl::Status Unreadable(std::string_view solver, const std::string& line) {
   return absl::InternalError(
-      fmt::format("{} wrote a solution that cannot be read: \"{}\"", solver, line));
+      fmt::format("{} wrote a solution that cannot be read: {}", solver, QuotedText(line)));
 }
 
 std::vector<std::string> WordsOf(const std::string& line) {

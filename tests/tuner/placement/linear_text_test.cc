@@ -72,6 +72,8 @@ TEST(LinearTextTest, CbcSolutions) {
   EXPECT_THAT(nothing->chosen, IsEmpty());
   EXPECT_EQ(ReadCbcSolution("Unbounded\n", text).status().message(),
             "cbc wrote a solution that cannot be read: \"Unbounded\"");
+  EXPECT_EQ(ReadCbcSolution("\xff\n", text).status().message(),
+            "cbc wrote a solution that cannot be read: \"\\xff\"");
 }
 
 TEST(LinearTextTest, GlpkSolutions) {
