@@ -190,7 +190,7 @@ std::string OptimumWords(const v1::TuneResult& result, const ReportNotes& notes)
   if (is_first) return "; plan 1 is proven to be the fastest of the space by the model";
   const v1::Estimate& best = result.model_optimum().estimate();
   const std::string text = fmt::format(
-      "; the plan with the shortest estimate, proven to be so, takes {} a step and fits with a "
+      "; the plan with the proven shortest estimate takes {} a step and fits with a "
       "probability of {}",
       SecondsText(best.step_time_seconds()), ProbabilityText(best.fit_probability_ratio()));
   return notes.brevity > 0 ? text : text + ": " + FullWords(result.model_optimum());

@@ -50,8 +50,7 @@ std::string Slower(const VerdictFact& fact) {
   const double ratio = fact.slower_ratio.value_or(0);
   const std::string time =
       ratio < kShownRatio ? "is as fast as" : "is " + PercentOf(ratio) + " slower than";
-  return fmt::format("Plan 1 {} the plan with the shortest estimate and fits with {}", time,
-                     FitsWith(fact));
+  return fmt::format("Plan 1 {} the shortest estimate and fits with {}", time, FitsWith(fact));
 }
 
 std::string KeepsSettings(const VerdictFact& fact) {

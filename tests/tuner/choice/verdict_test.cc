@@ -26,7 +26,7 @@ TEST(VerdictTest, AWonTieContinuesItsSentence) {
                   kUsual),
       "The fastest plan by the model fits with a probability of only 42 %. Plan 1 is 3.1 % slower "
       "than "
-      "the plan with the shortest estimate and fits with a probability of over 99 %; among 7 plans "
+      "the shortest estimate and fits with a probability of over 99 %; among 7 plans "
       "that cannot be "
       "told apart, it has fewer features that hardly any measured run has confirmed.");
 }
