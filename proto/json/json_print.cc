@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,18 +24,22 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Returns the number as JSON. JSON has no NaN or infinity; the words are those of protobuf's
+// Appends the number as JSON. JSON has no NaN or infinity; the words are those of protobuf's
 // mapping.
-std::string DoubleText(double value) {
-  if (std::isnan(value)) return "\"NaN\"";
-  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  return fmt::format("{}", value);
+void AppendDouble(double value, std::string& text) {
+  if (std::isnan(value)) {
+    text += "\"NaN\"";
+  } else if (std::isinf(value)) {
+    text += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  } else {
+    fmt::format_to(std::back_inserter(text), "{}", value);
+  }
 }
 
-// Returns true if a list or map is empty and has the option of meshwright/v1/options.proto, which
-// is found by its name, because not every schema has it.
-bool IsOmitted(const Message& message, const FieldDescriptor& field) {
-  if (!field.is_repeated() || message.GetReflection()->FieldSize(message, &field) > 0) return false;
+// Returns true if a list or map has the option of meshwright/v1/options.proto, which is found by
+// its name, because not every schema has it.
+bool IsPrintedIfStated(const FieldDescriptor& field) {
+  if (!field.is_repeated()) return false;
   const Message& options = field.options();
   std::vector<const FieldDescriptor*> stated;
   options.GetReflection()->ListFields(options, &stated);
@@ -41,18 +48,38 @@ bool IsOmitted(const Message& message, const FieldDescriptor& field) {
   });
 }
 
+// A field with what is the same in all messages. A page of a list prints its fields thousands of
+// times.
+struct PrintedField {
+  const FieldDescriptor* field;
+  std::string key;  // quoted, with its colon
+  bool is_printed_if_stated;
+};
+
+std::vector<PrintedField> PrintedFieldsOf(const Descriptor& descriptor) {
+  std::vector<PrintedField> fields;
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor& field = *descriptor.field(i);
+    fields.push_back({.field = &field,
+                      .key = QuotedJson(field.name()) + ": ",
+                      .is_printed_if_stated = IsPrintedIfStated(field)});
+  }
+  return fields;
+}
+
 class Printer {
  public:
   explicit Printer(const JsonStyle& style) : style_(style) {}
 
   void Print(const Message& message) {
     Open('{');
-    const Descriptor& descriptor = *message.GetDescriptor();
-    for (int i = 0; i < descriptor.field_count(); ++i) {
-      const FieldDescriptor& field = *descriptor.field(i);
-      if (field.has_presence() && !message.GetReflection()->HasField(message, &field)) continue;
-      if (IsOmitted(message, field)) continue;
-      Key(field.name());
+    const Reflection& reflection = *message.GetReflection();
+    for (const auto& [its_field, key, is_printed_if_stated] : FieldsOf(*message.GetDescriptor())) {
+      const FieldDescriptor& field = *its_field;
+      if (field.has_presence() && !reflection.HasField(message, &field)) continue;
+      if (is_printed_if_stated && reflection.FieldSize(message, &field) == 0) continue;
+      Separate();
+      text_ += key;
       if (field.is_map()) {
         PrintMap(message, field);
       } else if (field.is_repeated()) {
@@ -67,6 +94,12 @@ class Printer {
   std::string text() && { return std::move(text_); }
 
  private:
+  const std::vector<PrintedField>& FieldsOf(const Descriptor& descriptor) {
+    std::vector<PrintedField>& fields = fields_[&descriptor];
+    if (fields.empty()) fields = PrintedFieldsOf(descriptor);
+    return fields;
+  }
+
   void PrintMap(const Message& message, const FieldDescriptor& field) {
     const Reflection& reflection = *message.GetReflection();
     const FieldDescriptor& key_field = *field.message_type()->map_key();
@@ -112,13 +145,14 @@ class Printer {
         text_ += std::to_string(index ? r.GetRepeatedInt64(m, f, *index) : r.GetInt64(m, f));
         return;
       case FieldDescriptor::CPPTYPE_DOUBLE:
-        text_ += DoubleText(index ? r.GetRepeatedDouble(m, f, *index) : r.GetDouble(m, f));
+        AppendDouble(index ? r.GetRepeatedDouble(m, f, *index) : r.GetDouble(m, f), text_);
         return;
       case FieldDescriptor::CPPTYPE_BOOL:
         text_ += (index ? r.GetRepeatedBool(m, f, *index) : r.GetBool(m, f)) ? "true" : "false";
         return;
       case FieldDescriptor::CPPTYPE_STRING:
-        text_ += QuotedJson(index ? r.GetRepeatedString(m, f, *index) : r.GetString(m, f));
+        text_ += QuotedJson(index ? r.GetRepeatedStringReference(m, f, *index, &scratch_)
+                                  : r.GetStringReference(m, f, &scratch_));
         return;
       case FieldDescriptor::CPPTYPE_MESSAGE:
         Print(index ? r.GetRepeatedMessage(m, f, *index) : r.GetMessage(m, f));
@@ -161,6 +195,9 @@ class Printer {
 
   JsonStyle style_;
   std::string text_;
+  std::string scratch_;  // for texts that a message does not hold as a std::string
+  // The addresses of nodes of this map stay while others are added.
+  std::unordered_map<const Descriptor*, std::vector<PrintedField>> fields_;
   std::size_t depth_ = 0;
   bool is_empty_ = true;  // the innermost open bracket has no element yet
 };

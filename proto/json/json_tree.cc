@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -122,6 +123,9 @@ absl::StatusOr<JsonValue> ReadJsonTree(std::string_view text) {
 }
 
 std::string QuotedJson(std::string_view text) {
+  // Nearly all texts have nothing to escape.
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, is_plain)) return fmt::format("\"{}\"", text);
   return EscapedControls(
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }

@@ -65,7 +65,7 @@ function Said({ study }: { study: Study }) {
   );
 }
 
-/** What the server has stored of a study's words. */
+/** Shows the name, note and labels that the server has stored. */
 export function SavedWords({ study }: { study: Study }) {
   const { say } = useText();
   return (
