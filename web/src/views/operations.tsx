@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { api } from '../api/client';
 import { useRead } from '../api/use_read';
-import type { CostModel, GetServerInfoResponse, Measurement, Study } from '../api/wire';
+import type { CostModel, GetServerInfoResponse, Measurement, ServerLimit, Study } from '../api/wire';
 import { ListTable } from '../parts/list_table';
 import { Shown, StateBadge, Tile } from '../parts/pieces';
 import { linkTo } from '../router';
@@ -106,6 +106,36 @@ function CostModels({ models }: { models: readonly CostModel[] }) {
   );
 }
 
+/** The limits of requests, answers and callers, which a reader looks up by their names. */
+function Limits({ limits }: { limits: readonly ServerLimit[] }) {
+  const { format, say } = useText();
+  if (limits.length === 0) return null;
+  return (
+    <details class="card">
+      <summary>{say('operations.limitCount', { count: limits.length })}</summary>
+      <ListTable
+        isInner
+        caption={say('operations.limitCount', { count: limits.length })}
+        columns={[
+          { label: say('operations.name') },
+          { label: say('operations.most'), isNumber: true },
+          { label: say('operations.unit') },
+          { label: say('operations.scope') },
+        ]}
+        rows={limits.map(({ name, value, unit, scope }) => ({
+          key: `${scope} ${name}`,
+          cells: [
+            <code>{name}</code>,
+            format.count(value),
+            <span lang="en">{unit}</span>,
+            <span lang="en">{scope}</span>,
+          ],
+        }))}
+      />
+    </details>
+  );
+}
+
 function Server({ info, queue }: { info: GetServerInfoResponse; queue: Queue | undefined }) {
   const { format, say } = useText();
   const alive = (state: string) => queue?.studies.filter((study) => study.state === state).length ?? 0;
@@ -166,7 +196,9 @@ export function Operations() {
               <Words title={say('operations.strategies')} words={server.strategies} />
               <Words title={say('operations.rules')} words={server.prune_rules} />
               <Words title={say('operations.frameworks')} words={server.frameworks} />
+              <Words title={say('operations.templates')} words={server.job_templates} />
             </div>
+            <Limits limits={server.limits} />
             <p class="quiet">{say('operations.limits')}</p>
           </div>
         )}
