@@ -38,6 +38,12 @@ target_compile_options(
 # the time for them, and they wait for files, sockets and processes rather than compute.
 set(MESHWRIGHT_UNOPTIMISED_FOLDERS "" CACHE STRING "Folders compiled with -O0 (the sanitizers' presets)")
 
+# Folders that report which branches and comparisons an input reaches, as a regular expression: the
+# parsers, in the preset of the fuzzing campaigns (bench/fuzz.sh). Unlike -fsanitize=fuzzer-no-link, this
+# flag leaves the precompiled headers and the other folders as they are in the preset dev, so that ccache
+# has them.
+set(MESHWRIGHT_FUZZED_FOLDERS "" CACHE STRING "Folders that guide libFuzzer (the preset fuzz)")
+
 # The headers of other projects that most libraries include are parsed once. This takes a third of the
 # time of clang, but next to nothing of g++'s, so it is on in the sanitizers' presets only. It hides
 # what a source forgets to include; the check of single sources (scripts/lint.sh tidy) finds that.
@@ -93,6 +99,10 @@ function(meshwright_library name)
   if(MESHWRIGHT_UNOPTIMISED_FOLDERS AND folder MATCHES "${MESHWRIGHT_UNOPTIMISED_FOLDERS}")
     target_compile_options(${name} PRIVATE -O0)
     set(headers unoptimised_library_headers)
+  endif()
+  if(MESHWRIGHT_FUZZED_FOLDERS AND folder MATCHES "${MESHWRIGHT_FUZZED_FOLDERS}")
+    target_compile_options(
+      ${name} PRIVATE -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
   endif()
   if(MESHWRIGHT_PRECOMPILED_HEADERS)
     # Clang refuses headers that were precompiled with other definitions.

@@ -3,9 +3,9 @@
 # to stderr, and there is none if there is nothing to report. On a terminal it is ninja's one line
 # of progress; elsewhere it is the log of a build that failed.
 #
-#   scripts/build.sh release|dev|tsan [TARGET...]     without targets: everything
+#   scripts/build.sh release|dev|tsan|fuzz [TARGET...]     without targets: everything
 set -euo pipefail
-[[ $# -ge 1 ]] || { echo "usage: scripts/build.sh release|dev|tsan [TARGET...]" >&2; exit 2; }
+[[ $# -ge 1 ]] || { echo "usage: scripts/build.sh release|dev|tsan|fuzz [TARGET...]" >&2; exit 2; }
 preset=$1
 targets=("${@:2}")
 [[ ${#targets[@]} -gt 0 ]] || targets=(all)
