@@ -127,12 +127,12 @@ Seconds SendTime(const StageDevices& from, const StageDevices& to,
   return time(Scale(slices.all, 1.0 / devices)) + waits * time({}) + gather;
 }
 
-// Returns the messages between two stages, the later of which may be the first of the next chunks.
+}  // namespace
+
+// The later stage may be the first of the next chunks.
 Hop HopBetween(const StageDevices& from, const StageDevices& to, const EstimatorProblem& problem) {
   return {.forward = SendTime(from, to, problem), .backward = SendTime(to, from, problem)};
 }
-
-}  // namespace
 
 PipelineMessages MessagesOf(const StageRuns& stages, const EstimatorProblem& problem) {
   PipelineMessages messages;
@@ -164,10 +164,8 @@ PipelineMessages MessagesOf(const StageRuns& stages, const EstimatorProblem& pro
   return messages;
 }
 
-Seconds TiedGradientsTime(const StageRuns& stages, double bytes_per_parameter,
-                          const EstimatorProblem& problem) {
-  const StageDevices& first = stages.devices().front();
-  const StageDevices& last = stages.devices().back();
+Seconds TiedGradientsTime(const StageDevices& first, const StageDevices& last,
+                          double bytes_per_parameter, const EstimatorProblem& problem) {
   if (!problem.model.tied_embeddings || first.pool == last.pool) return Seconds(0);
   // Each rank reduces its whole part with that of its partner in the other stage; in a ring of two
   // it sends half of it, and then half of the sum.

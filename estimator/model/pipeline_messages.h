@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "estimator/model/stage.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/pipeline/program.h"
 #include "estimator/problem/estimator_problem.h"
@@ -18,9 +19,12 @@ struct PipelineMessages {
 
 PipelineMessages MessagesOf(const StageRuns& stages, const EstimatorProblem& problem);
 
+// Returns the messages between two stages that name their pools and follow one another.
+Hop HopBetween(const StageDevices& from, const StageDevices& to, const EstimatorProblem& problem);
+
 // Returns the time in which the first and the last stage add up the gradients of an embedding that
 // the output layer shares, once in a step: 0 unless they are in different pools.
-Seconds TiedGradientsTime(const StageRuns& stages, double bytes_per_parameter,
-                          const EstimatorProblem& problem);
+Seconds TiedGradientsTime(const StageDevices& first, const StageDevices& last,
+                          double bytes_per_parameter, const EstimatorProblem& problem);
 
 }  // namespace meshwright

@@ -230,7 +230,8 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PlanT
   const PricedUnit* unit = &caches.units.TimesOf(*devices);
   double ratio = RatioOf(*devices);
   std::optional<TailModel> tails(std::in_place, *devices, state_bytes_, problem_);
-  const Seconds tied = TiedGradientsTime(stages, state_bytes_.reduced_gradient, problem_);
+  const Seconds tied = TiedGradientsTime(stages.devices().front(), stages.devices().back(),
+                                         state_bytes_.reduced_gradient, problem_);
   for (const StageRun& run : stages.runs()) {
     const Stage& stage = run.stage;
     if (stage.devices != devices) {

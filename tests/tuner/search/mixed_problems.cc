@@ -293,7 +293,14 @@ class ReplicaLister {
     for (ReplicaGroup& group : plan.replica_groups) {
       for (StagePlan& stage : group.stages) stage.recompute = {.granularity = recompute};
     }
+    const ParallelPlan every_layer = plan;
     if (recompute == RecomputeGranularity::kFull && !RecomputeLeast(plan)) return;
+    // A framework may need all stages to recompute alike.
+    if (!BrokenRules(estimator_problem_, plan).empty()) {
+      if (recompute != RecomputeGranularity::kFull) return;
+      plan = every_layer;
+      if (!BrokenRules(estimator_problem_, plan).empty()) return;
+    }
     ++listed_.count;
     const QuickEstimate estimate = model_.Quick(plan);
     if (!estimate.fits) return;

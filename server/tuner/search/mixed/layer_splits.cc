@@ -4,17 +4,25 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "estimator/pipeline/least_1f1b.h"
 #include "estimator/pipeline/program.h"
 
 namespace meshwright {
+namespace {
 
-LayerSplits::LayerSplits(const MixedPipeline& pipeline, Seconds useful) : pipeline_(pipeline) {
+constexpr std::size_t kFewStages = 32;
+
+}  // namespace
+
+LayerSplits::LayerSplits(const MixedPipeline& pipeline, Seconds useful, Table& table)
+    : pipeline_(pipeline), rests_(table) {
+  rests_.clear();
   const int p = pipeline.stages();
   const int layers = pipeline.layers();
   most_ = useful / pipeline.time_ratio() - pipeline.fixed();
-  std::vector<int> most;   // layers of each stage
-  std::int64_t after = 0;  // most layers of the stages from one on
+  absl::InlinedVector<int, kFewStages> most;  // layers of each stage
+  std::int64_t after = 0;                     // most layers of the stages from one on
   for (int stage = 0; stage < p; ++stage) {
     most.push_back(pipeline.MostLayers(stage, most_ / pipeline.micro_batches()));
     if (most.back() < 1) return;

@@ -29,16 +29,6 @@ struct SplitSearch {
 // least one. Keeps for every stage and first layer a lower bound of the rest of the pipeline.
 class LayerSplits {
  public:
-  // Leaves out the splits with a step time of `useful` or more. The pipeline outlives the splits.
-  LayerSplits(const MixedPipeline& pipeline, Seconds useful);
-
-  // Returns a lower bound of the step times of all splits, or nullopt if none fits and is useful.
-  [[nodiscard]] std::optional<Seconds> Least() const;
-
-  // Visits every split that may be useful, the most promising first.
-  void Search(SplitSearch& search) const;
-
- private:
   // Holds the least costs of the stages from one on, if they begin with a given layer. Each is that
   // of the best split for it.
   struct Rest {
@@ -47,6 +37,19 @@ class LayerSplits {
     Seconds tail = Seconds(0);   // the longest
     bool is_possible = false;
   };
+  using Table = std::vector<Rest>;
+
+  // Leaves out the splits with a step time of `useful` or more. The pipeline outlives the splits;
+  // so does the table, which saves each of many to find memory for its own.
+  LayerSplits(const MixedPipeline& pipeline, Seconds useful, Table& table);
+
+  // Returns a lower bound of the step times of all splits, or nullopt if none fits and is useful.
+  [[nodiscard]] std::optional<Seconds> Least() const;
+
+  // Visits every split that may be useful, the most promising first.
+  void Search(SplitSearch& search) const;
+
+ private:
   // A partial split.
   struct Node {
     int stage = 0;
@@ -72,8 +75,8 @@ class LayerSplits {
   void Descend(const Node& node, std::vector<StageLayers>& split, SplitSearch& search) const;
 
   const MixedPipeline& pipeline_;
-  Seconds most_;             // for the work of one stage
-  std::vector<Rest> rests_;  // empty: no split is useful
+  Seconds most_;  // for the work of one stage
+  Table& rests_;  // empty: no split is useful
 };
 
 }  // namespace meshwright

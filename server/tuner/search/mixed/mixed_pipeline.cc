@@ -19,21 +19,32 @@ constexpr double kSlack = 1e-9;  // for sums that round
 
 }  // namespace
 
+bool SendsBesideWork(const EstimatorProblem& problem) {
+  return problem.workload.overlap.pipeline_p2p && !problem.profile.overlaps_only_interleaved_sends;
+}
+
 MixedPipeline::MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> prices,
-                             const Problem& problem, AnalyticModel& model)
+                             std::span<const StretchHops> hops, const Problem& problem,
+                             AnalyticModel& model)
     : layers_(problem.model.layer_count),
       micro_batches_(problem.workload.global_batch_size / shape.shared.sequences),
       fixed_(problem.profile.fixed_per_step),
       prices_(std::move(prices)) {
+  std::vector<Hop> behind;  // each stage but the last
   for (std::size_t i = 0; i < shape.stretches.size(); ++i) {
-    stretch_of_.insert(stretch_of_.end(), static_cast<std::size_t>(shape.stretches[i].stages),
-                       static_cast<int>(i));
+    const auto stages = static_cast<std::size_t>(shape.stretches[i].stages);
+    stretch_of_.insert(stretch_of_.end(), stages, static_cast<int>(i));
+    behind.insert(behind.end(), stages - 1, hops[i].inside);
+    behind.push_back(hops[i].behind);
   }
-  // Neither messages nor what was learnt of a plan depend on the split of its layers.
+  behind.pop_back();
+  // Nothing that was learnt of a plan depends on the split of its layers.
   const bool has_learnt = !model.calibration().time.points.empty();
   time_ratio_ =
       has_learnt ? model.TimeRatio(EvenPlanOf(shape, problem)) : model.calibration().time_ratio;
-  TakeMessages(shape, problem, model);
+  PlaceMessages(behind, model.problem());
+  tied_ = TiedGradientsTime(prices_.front()->devices(), prices_.back()->devices(),
+                            model.memory().state_bytes().reduced_gradient, model.problem());
 }
 
 MixedPipeline::MixedPipeline(const ParallelPlan& plan, StagePrices& prices, AnalyticModel& model)
@@ -50,7 +61,8 @@ MixedPipeline::MixedPipeline(const ParallelPlan& plan, StagePrices& prices, Anal
   std::vector<Hop> behind = messages.hops;
   if (behind.empty()) behind.assign(stretch_of_.size() - 1, each);
   PlaceMessages(behind, problem);
-  tied_ = TiedGradientsTime(runs, model.memory().state_bytes().reduced_gradient, problem);
+  tied_ = TiedGradientsTime(runs.devices().front(), runs.devices().back(),
+                            model.memory().state_bytes().reduced_gradient, problem);
 }
 
 MixedPipeline MixedPipeline::With(int micro_batches, Seconds end) const {
@@ -60,39 +72,9 @@ MixedPipeline MixedPipeline::With(int micro_batches, Seconds end) const {
   return pipeline;
 }
 
-// Finds the messages from a plan that has at most two stages of each stretch.
-void MixedPipeline::TakeMessages(const MixedShape& shape, const Problem& problem,
-                                 AnalyticModel& model) {
-  std::vector<StagePlan> stages;
-  for (const PoolDegrees& degrees : shape.stretches) {
-    StagePlan& stage = stages.emplace_back(StageOf(degrees, shape.shared, problem));
-    stage.layer_count = 1;
-    if (degrees.stages > 1) stages.push_back(StagePlan(stage));
-  }
-  ParallelPlan plan = FlatPlanOf(shape.shared, static_cast<int>(stages.size()), problem);
-  plan.stages = std::move(stages);
-  const StageRuns runs = model.StagesOf(plan);
-  const PipelineMessages messages = MessagesOf(runs, model.problem());
-  const Hop each = {.forward = messages.each, .backward = messages.each};
-  std::vector<Hop> behind;  // each stage but the last
-  std::size_t next = 0;
-  const auto hop = [&] { return messages.hops.empty() ? each : messages.hops[next]; };
-  for (const PoolDegrees& degrees : shape.stretches) {
-    if (degrees.stages > 1) {
-      behind.insert(behind.end(), static_cast<std::size_t>(degrees.stages - 1), hop());
-      ++next;
-    }
-    if (&degrees != &shape.stretches.back()) behind.push_back(hop());
-    ++next;
-  }
-  PlaceMessages(behind, model.problem());
-  tied_ = TiedGradientsTime(runs, model.memory().state_bytes().reduced_gradient, model.problem());
-}
-
 void MixedPipeline::PlaceMessages(const std::vector<Hop>& behind, const EstimatorProblem& problem) {
   const auto p = static_cast<std::size_t>(stages());
-  const bool overlaps =
-      problem.workload.overlap.pipeline_p2p && !problem.profile.overlaps_only_interleaved_sends;
+  const bool overlaps = SendsBesideWork(problem);
   hops_.assign(p, Seconds(0));
   occupying_.assign(p, Hop());
   for (std::size_t i = 0; i < p; ++i) {
@@ -101,7 +83,7 @@ void MixedPipeline::PlaceMessages(const std::vector<Hop>& behind, const Estimato
     if (overlaps) {
       hops_[i] = Sum(after);
     } else {
-      occupying_[i] = Sum(before) > Sum(after) ? before : after;
+      occupying_[i] = LongerOf(before, after);
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "estimator/model/analytic_model.h"
@@ -14,13 +15,27 @@
 
 namespace meshwright {
 
+// The messages of the stretches of a shape.
+struct StretchHops {
+  Hop inside = {};  // between two of its stages
+  Hop behind = {};  // to the next stretch
+};
+
+// Returns true if messages lie beside computation, and false if the stages wait for them.
+bool SendsBesideWork(const EstimatorProblem& problem);
+
+// Returns the messages that a stage waits for, which lie before and behind it.
+inline const Hop& LongerOf(const Hop& before, const Hop& behind) {
+  return Sum(before) > Sum(behind) ? before : behind;
+}
+
 // The pipeline of a mixed shape, whose stages can be priced one by one: those of a plan have the
 // prices of its stages.
 class MixedPipeline {
  public:
-  // `prices` are those of the shape's stretches. All referents outlive the pipeline.
-  MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> prices, const Problem& problem,
-                AnalyticModel& model);
+  // `prices` and `hops` are those of the shape's stretches. All referents outlive the pipeline.
+  MixedPipeline(const MixedShape& shape, std::vector<StagePrices*> prices,
+                std::span<const StretchHops> hops, const Problem& problem, AnalyticModel& model);
 
   // The pipeline of one replica of a plan whose replicas differ. Its costs are those of the
   // pipeline alone, without tails and the factor on whole steps. `plan` has no other group. All
@@ -49,7 +64,6 @@ class MixedPipeline {
   [[nodiscard]] Seconds fixed() const { return fixed_; }
 
  private:
-  void TakeMessages(const MixedShape& shape, const Problem& problem, AnalyticModel& model);
   [[nodiscard]] StagePrice BarePriceOf(int stage, int first_layer, int layers) const;
   // Takes the messages behind each stage but the last.
   void PlaceMessages(const std::vector<Hop>& behind, const EstimatorProblem& problem);

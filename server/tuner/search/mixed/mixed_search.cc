@@ -1,6 +1,7 @@
 #include "server/tuner/search/mixed/mixed_search.h"
 
 #include <cstddef>
+#include <optional>
 
 #include "estimator/model/analytic_model.h"
 #include "server/tuner/search/mixed/mixed_space.h"
@@ -46,8 +47,10 @@ MixedFound SearchMixed(const Problem& problem, const Calibration& calibration,
   }
   ReplicaSpace replicas(problem, space);
   if (replicas.shared().empty()) return found;
+  std::optional<Seconds> mix;
+  if (const SetFound* fastest = FastestOf(found.sets)) mix = fastest->best->estimate.step_time;
   for (const std::vector<int>& pools : space.Sets()) {
-    found.replicas.push_back(SearchReplicas(problem, replicas, space, model, pools, own));
+    found.replicas.push_back(SearchReplicas(problem, replicas, space, model, pools, own, mix));
   }
   return found;
 }

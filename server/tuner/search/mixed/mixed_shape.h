@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <vector>
 
 #include "search_space/spec/choices.h"
@@ -35,7 +36,7 @@ struct PoolDegrees {
   int tensor_parallel = 1;
   int context_parallel = 1;
   int data_parallel = 1;
-  bool operator==(const PoolDegrees&) const = default;
+  auto operator<=>(const PoolDegrees&) const = default;
 };
 
 // A mixed plan but for the layers of its stages.

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <limits>
 
+#include "estimator/model/replica_ring.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/model/time_model.h"
+#include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 
 namespace meshwright {
@@ -24,15 +26,32 @@ int LargestStageOf(int layers, int stages) { return (layers + stages - 1) / stag
 
 }  // namespace
 
+ReplicaRing LeastRing(const ReplicaDegrees& degrees, const std::vector<int>& pools,
+                      const Problem& problem, const EstimatorProblem& estimator_problem) {
+  const int layers = problem.model.layer_count;
+  std::vector<ReplicaGroup> groups;
+  for (const int pool : pools) {
+    const ReplicaDegrees other = {.pool = pool, .tensor_parallel = degrees.tensor_parallel};
+    const ReplicaDegrees& own = pool == degrees.pool ? degrees : other;
+    groups.push_back(
+        GroupOf(own, {.split = EvenSplit(layers, own.stages)}, MixRecompute::kNone, problem));
+  }
+  ReplicaRing ring = RingsOf(PlanOfGroups({}, groups, problem), 0, estimator_problem).front();
+  const double least = ring.ranks;
+  const double most = std::max(ring.ranks, DeviceCount(problem.cluster) / degrees.tensor_parallel);
+  ring.ranks = static_cast<int>(most);
+  ring.hop.seconds_per_byte *= (least - 1) / least / ((most - 1) / most);
+  ring.hop.latency *= (least - 1) / (most - 1);
+  return ring;
+}
+
 ReplicaPrices::ReplicaPrices(const SharedByReplicas& shared, const ReplicaDegrees& degrees,
                              const ReplicaRing& ring, const Problem& problem, AnalyticModel& model)
     : shared_(shared),
       degrees_(degrees),
       problem_(problem),
       model_(model),
-      prices_(StretchOf(shared, degrees, ring, problem), model),
-      pipeline_(PlanOf({.split = EvenSplit(problem.model.layer_count, degrees.stages)}), prices_,
-                model) {
+      prices_(StretchOf(shared, degrees, ring, problem), model) {
   // Some stage has as many layers as this or more. In the middle of a pipeline, with the
   // activations of one micro-batch, it needs the least memory.
   const int p = degrees.stages;
@@ -45,6 +64,14 @@ ParallelPlan ReplicaPrices::PlanOf(const ReplicaWork& work) const {
   one.replicas = 1;
   return PlanOfGroups(shared_.degrees, {GroupOf(one, work, shared_.degrees.recompute, problem_)},
                       problem_);
+}
+
+const MixedPipeline& ReplicaPrices::Pipeline() {
+  if (!pipeline_.has_value()) {
+    const ReplicaWork even = {.split = EvenSplit(problem_.model.layer_count, degrees_.stages)};
+    pipeline_.emplace(PlanOf(even), prices_, model_);
+  }
+  return *pipeline_;
 }
 
 // The tail of a stage need not grow with its layers, behind whose computation it hides.
@@ -77,7 +104,7 @@ Seconds ReplicaPrices::LeastTail() {
 }
 
 PricedSplit ReplicaPrices::Priced(int micro_batches, std::vector<StageLayers> split) {
-  PricedSplit priced = {.tail = pipeline_.With(micro_batches, Seconds(0)).TailOf(split)};
+  PricedSplit priced = {.tail = Pipeline().With(micro_batches, Seconds(0)).TailOf(split)};
   const StageRuns runs(PlanOf({.micro_batches = micro_batches, .split = split}), 0,
                        model_.problem(), model_.caches().units);
   priced.pipeline = model_.time().Of(runs, PipelineModel::kSimulated, model_.caches()).pipeline;
@@ -87,7 +114,7 @@ PricedSplit ReplicaPrices::Priced(int micro_batches, std::vector<StageLayers> sp
 
 std::optional<PricedSplit> ReplicaPrices::FindEven(int micro_batches) {
   const MixedPipeline pipeline =
-      pipeline_.With(micro_batches, Seconds(std::numeric_limits<double>::max()));
+      Pipeline().With(micro_batches, Seconds(std::numeric_limits<double>::max()));
   std::vector<StageLayers> split = EvenSplit(problem_.model.layer_count, degrees_.stages);
   int first_layer = 0;
   for (std::size_t i = 0; i < split.size(); ++i) {
@@ -120,7 +147,7 @@ std::optional<PricedSplit> ReplicaPrices::Find(int micro_batches, const SplitGoa
 void ReplicaPrices::Search(int micro_batches, const SplitGoal& goal, std::int64_t& nodes_left,
                            std::optional<Seconds>& least_left_out, Known& known) {
   known = {};
-  const MixedPipeline pipeline = pipeline_.With(micro_batches, goal.end);
+  const MixedPipeline pipeline = Pipeline().With(micro_batches, goal.end);
   SplitSearch search = {.useful = goal.useful, .nodes_left = nodes_left};
   search.visit = [&](const std::vector<StageLayers>& split) {
     PricedSplit priced = Priced(micro_batches, split);
@@ -128,7 +155,8 @@ void ReplicaPrices::Search(int micro_batches, const SplitGoal& goal, std::int64_
     search.useful = priced.pipeline <= goal.enough ? Seconds(0) : priced.pipeline;
     known.found = std::move(priced);
   };
-  LayerSplits(pipeline, goal.useful).Search(search);
+  LayerSplits::Table table;
+  LayerSplits(pipeline, goal.useful, table).Search(search);
   nodes_left = search.nodes_left;
   if (search.least_left_out.has_value()) {
     least_left_out =

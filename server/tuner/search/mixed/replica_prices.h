@@ -8,6 +8,7 @@
 
 #include "estimator/model/analytic_model.h"
 #include "estimator/model/stage.h"
+#include "estimator/problem/estimator_problem.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
@@ -31,6 +32,11 @@ struct SplitGoal {
   Seconds enough = Seconds(0);  // a pipeline that takes no longer is as good as any
   Seconds end = Seconds(0);     // all tails must be shorter
 };
+
+// Returns a ring that is no slower than that of these replicas with any of the other pools: those
+// have one rank each, in whole nodes, and as many ranks as there can be share the states.
+ReplicaRing LeastRing(const ReplicaDegrees& degrees, const std::vector<int>& pools,
+                      const Problem& problem, const EstimatorProblem& estimator_problem);
 
 // Prices the replicas of one group by the estimator's own parts, and finds the split of their
 // layers. Remembers what it finds.
@@ -63,6 +69,7 @@ class ReplicaPrices {
   };
 
   [[nodiscard]] ParallelPlan PlanOf(const ReplicaWork& work) const;
+  const MixedPipeline& Pipeline();
   [[nodiscard]] PricedSplit Priced(int micro_batches, std::vector<StageLayers> split);
   void Search(int micro_batches, const SplitGoal& goal, std::int64_t& nodes_left,
               std::optional<Seconds>& least_left_out, Known& known);
@@ -72,7 +79,7 @@ class ReplicaPrices {
   const Problem& problem_;
   AnalyticModel& model_;
   StagePrices prices_;
-  MixedPipeline pipeline_;
+  std::optional<MixedPipeline> pipeline_ = {};  // made when it is first asked for
   bool may_fit_ = false;
   std::optional<Seconds> least_tail_ = {};
   std::map<int, std::map<Seconds, Known>> known_;  // by micro-batches and end

@@ -16,7 +16,6 @@
 #include "estimator/model/stage.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
-#include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/search/mixed/batch_shares.h"
@@ -27,8 +26,9 @@ namespace meshwright {
 namespace {
 
 constexpr std::size_t kMostPools = 8;
-// The fastest options of each pool that are combined first, for a plan to begin with.
-constexpr std::size_t kProbedOptions = 8;
+constexpr std::size_t kProbedOptions = 8;  // of each pool, combined first for a plan to begin with
+// Partial splits of a combination that is slower than another mix in any case.
+constexpr std::int64_t kNodesOfSlower = 2000;
 constexpr int kCombinationsBetweenStops = 16;
 // Each range of bounds in which divisions of the batch are looked at is wider by this factor.
 constexpr double kWiden = 1.05;
@@ -60,8 +60,9 @@ class ReplicaSearcher {
         limits_(limits),
         nodes_left_(limits.nodes) {}
 
-  SetFound Run(const std::vector<int>& pools) {
+  SetFound Run(const std::vector<int>& pools, std::optional<Seconds> mix) {
     found_.pools = pools;
+    mix_ = mix;
     const std::size_t count = space_.shared().size();
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -91,6 +92,12 @@ class ReplicaSearcher {
     return (1 - kEqualShare) * found_.best->estimate.step_time /
                LeastTimeRatio(model_.calibration()) -
            problem_.profile.fixed_per_step;
+  }
+
+  // Returns the pipeline and tail of plans that are as fast as the other mix.
+  [[nodiscard]] Seconds FastestMix() const {
+    if (!mix_.has_value()) return Seconds(std::numeric_limits<double>::max());
+    return *mix_ / LeastTimeRatio(model_.calibration()) - problem_.profile.fixed_per_step;
   }
 
   // Leaves out plans whose pipeline and tail take at least `time`.
@@ -171,8 +178,7 @@ class ReplicaSearcher {
   // Counts the plans with these shared choices: the ways to reach the batch, pool by pool.
   void CountPlans(std::size_t shared) {
     const auto batch = static_cast<std::size_t>(Batch());
-    std::vector<double> ways(batch + 1, 0);
-    ways[0] = 1;
+    std::vector<double> ways;
     for (const int pool : found_.pools) {
       std::vector<double> own(batch + 1, 0);
       for (const Option& option : OptionsOf(pool, shared)) {
@@ -181,6 +187,10 @@ class ReplicaSearcher {
         for (std::size_t sum = samples; sum <= batch; sum += samples) own[sum] += splits;
       }
       const bool is_last = pool == found_.pools.back();
+      if (pool == found_.pools.front()) {
+        ways = std::move(own);
+        continue;
+      }
       std::vector<double> longer(batch + 1, 0);
       for (std::size_t sum = is_last ? batch : 0; sum <= batch; ++sum) {
         for (std::size_t part = 1; part <= sum; ++part) {
@@ -199,8 +209,7 @@ class ReplicaSearcher {
   void Search(std::size_t shared, bool probes) {
     listed_.clear();
     Combination combination = {.shared = shared};
-    const std::size_t most = probes ? kProbedOptions : std::numeric_limits<std::size_t>::max();
-    List({}, most, combination);
+    List({}, probes, combination);
     std::ranges::stable_sort(listed_, {}, &Combination::least);
     for (const Combination& listed : listed_) {
       if (listed.least >= UsefulTime()) return;
@@ -215,16 +224,22 @@ class ReplicaSearcher {
   // The groups of a combination so far.
   struct Flow {
     double rate = 0;
-    Seconds tail = Seconds(0);
     std::vector<SharingGroup> groups = {};
   };
 
-  void List(const Flow& flow, std::size_t most, Combination& combination) {
+  void List(const Flow& flow, bool probes, Combination& combination) {
+    const std::size_t most = probes ? kProbedOptions : std::numeric_limits<std::size_t>::max();
     const std::size_t depth = flow.groups.size();
     const std::size_t shared = combination.shared;
     if (depth == found_.pools.size()) {
       combination.pipeline = LeastShared(flow.groups, Batch());
-      combination.least = combination.pipeline + flow.tail;
+      combination.least = combination.pipeline;
+      Seconds tail(0);  // found last, because it takes longest to find
+      for (std::size_t i = 0; i < found_.pools.size(); ++i) {
+        if (combination.least >= UsefulTime()) return;
+        tail = std::max(tail, LeastTailOf(*combination.options[i], shared));
+        combination.least = combination.pipeline + tail;
+      }
       if (combination.least >= UsefulTime() || !MakesADifference(combination)) return;
       if (listed_.size() < limits_.shapes) {
         listed_.push_back(combination);
@@ -238,20 +253,19 @@ class ReplicaSearcher {
     std::size_t taken = 0;
     for (Option& option : OptionsOf(found_.pools[depth], shared)) {
       const Seconds least(Batch() / (flow.rate + option.rate + rest));
-      if (taken == most || least + flow.tail >= UsefulTime()) return;
+      if (taken == most || least >= UsefulTime()) return;
       if (space_.NeedsEqualShapes() && depth > 0 &&
           !HaveEqualShapes(combination.options[0]->degrees, option.degrees)) {
         continue;
       }
-      const Seconds tail = std::max(flow.tail, LeastTailOf(option, shared));
-      if (least + tail >= UsefulTime()) continue;
+      // A probe combines options that fit.
+      if (probes && least + LeastTailOf(option, shared) >= UsefulTime()) continue;
       ++taken;
       combination.options[depth] = &option;
       Flow longer = flow;
       longer.rate += option.rate;
-      longer.tail = tail;
       longer.groups.push_back(option.sharing);
-      List(longer, most, combination);
+      List(longer, probes, combination);
     }
   }
 
@@ -270,8 +284,7 @@ class ReplicaSearcher {
   }
 
   // Returns a lower bound of the tails of an option whatever it is combined with, which is infinite
-  // if it never fits: the other pools have one rank each, in whole nodes, and the states are shared
-  // by as many ranks as there can be.
+  // if it never fits.
   Seconds LeastTailOf(Option& option, std::size_t shared) {
     if (option.least_tail.has_value()) return *option.least_tail;
     const ReplicaRing ring = LeastRingOf(option.degrees);
@@ -285,23 +298,8 @@ class ReplicaSearcher {
     ReplicaDegrees key = degrees;
     key.micro_batch_size = 1;
     const auto [entry, is_new] = least_rings_.try_emplace(key);
-    if (!is_new) return entry->second;
-    const int layers = problem_.model.layer_count;
-    std::vector<ReplicaGroup> groups;
-    for (const int pool : found_.pools) {
-      const ReplicaDegrees other = {.pool = pool, .tensor_parallel = key.tensor_parallel};
-      const ReplicaDegrees& own = pool == key.pool ? key : other;
-      groups.push_back(
-          GroupOf(own, {.split = EvenSplit(layers, own.stages)}, MixRecompute::kNone, problem_));
-    }
-    ReplicaRing ring = RingsOf(PlanOfGroups({}, groups, problem_), 0, model_.problem()).front();
-    const double least = ring.ranks;
-    const double most = std::max(ring.ranks, DeviceCount(problem_.cluster) / key.tensor_parallel);
-    ring.ranks = static_cast<int>(most);
-    ring.hop.seconds_per_byte *= (least - 1) / least / ((most - 1) / most);
-    ring.hop.latency *= (least - 1) / (most - 1);
-    entry->second = ring;
-    return ring;
+    if (is_new) entry->second = LeastRing(key, found_.pools, problem_, model_.problem());
+    return entry->second;
   }
 
   [[nodiscard]] ParallelPlan PlanOf(const Combination& combination,
@@ -436,7 +434,9 @@ class ReplicaSearcher {
       for (const std::size_t i : order) {
         const SplitGoal goal = {
             .useful = UsefulTime() - opened.least_tail, .enough = longest, .end = end};
-        std::int64_t nodes = std::min(nodes_left_, limits_.nodes_of_shape);
+        const bool may_be_fastest = opened.combination.least < FastestMix();
+        std::int64_t nodes =
+            std::min(nodes_left_, may_be_fastest ? limits_.nodes_of_shape : kNodesOfSlower);
         const std::int64_t begin = nodes;
         std::optional<Seconds> left_out;
         const std::optional<PricedSplit> found =
@@ -478,6 +478,7 @@ class ReplicaSearcher {
   std::int64_t nodes_left_;
   int steps_ = 0;
   SetFound found_;
+  std::optional<Seconds> mix_ = {};
   std::vector<Combination> listed_;
   std::map<std::pair<int, std::size_t>, std::vector<Option>> options_;
   std::map<ReplicaDegrees, std::vector<std::pair<SharedDegrees, LeastLayerTime>>> layers_;
@@ -492,8 +493,8 @@ class ReplicaSearcher {
 
 SetFound SearchReplicas(const Problem& problem, ReplicaSpace& space, const MixedSpace& mixed,
                         AnalyticModel& model, const std::vector<int>& pools,
-                        const SetLimits& limits) {
-  return ReplicaSearcher(problem, space, mixed, model, limits).Run(pools);
+                        const SetLimits& limits, std::optional<Seconds> mix) {
+  return ReplicaSearcher(problem, space, mixed, model, limits).Run(pools, mix);
 }
 
 }  // namespace meshwright

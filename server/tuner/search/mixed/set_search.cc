@@ -7,24 +7,32 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 
 #include "absl/container/inlined_vector.h"
 #include "estimator/learning/calibration.h"
+#include "estimator/model/pipeline_messages.h"
+#include "estimator/pipeline/program.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/search/mixed/layer_splits.h"
 #include "server/tuner/search/mixed/mixed_pipeline.h"
+#include "server/tuner/search/mixed/shape_bound.h"
 
 namespace meshwright {
 namespace {
 
 constexpr std::size_t kMaxPools = 8;
 constexpr double kMuchBetter = 0.99;
-constexpr int kStopEvery = 16;  // shapes between two looks at the clock
+// The fastest options of each pool that are combined first, for a plan to begin with.
+constexpr std::size_t kProbedOptions = 4;
+constexpr std::int64_t kProbedNodes = 200;  // partial splits of each
+constexpr int kStopEvery = 16;              // shapes between two looks at the clock
 
 using Option = SharedPrices::Option;
+using HopsOfStretches = absl::InlinedVector<StretchHops, 2>;
 
 // A shape before it is opened.
 struct Listed {
@@ -43,67 +51,13 @@ struct Opened {
   }
 };
 
-// The sizes of a job that its pipeline depends on.
-struct JobSize {
-  int layers = 1;
-  int micro_batches = 1;
-};
-
-// The stretches of a shape, as far as its least time depends on them.
+// The first stretches of a shape.
 struct Flow {
-  double rate = 0;  // of all stretches together
+  double rate = 0;  // layers a second that they pass together
+  int held = 0;     // most layers in useful time
   int stages = 0;
-
-  void Add(const Option& option) {
-    rate += option.rate;
-    stages += option.degrees.stages;
-  }
+  std::size_t stretches = 0;
 };
-
-// Returns the least sum of all stages' work: the layers are on the stretches that are fastest for a
-// single layer, as many as their stages can take in `most` each. Returns nullopt if they cannot
-// take all.
-std::optional<Seconds> LeastSum(const Listed& shape, std::size_t count, int layers, Seconds most) {
-  absl::InlinedVector<const Option*, kMaxPools> fastest(
-      shape.stretches.begin(), shape.stretches.begin() + static_cast<std::ptrdiff_t>(count));
-  std::ranges::sort(fastest, {}, [](const Option* option) { return option->prices->LeastLayer(); });
-  double left = layers * (1 - kEqualShare);
-  Seconds sum(0);
-  for (const Option* const option : fastest) {
-    const Seconds layer = option->prices->LeastLayer();
-    const double taken = std::min(left, option->degrees.stages * (most / layer));
-    sum += taken * layer;
-    left -= taken;
-  }
-  if (left > kEqualShare) return std::nullopt;
-  return sum;
-}
-
-// Returns a lower bound of the pipeline and its tail, whatever the order of its stretches and the
-// split of the layers, if it takes less than `useful`; nullopt if it does not. Some stage takes as
-// long as if layers could be divided, or longer. The other stages run before its first or after its
-// last micro-batch, but for its own warm-up, in which it has a forward pass for each stage behind
-// it (Least1f1bTime).
-std::optional<Seconds> LeastOf(const Flow& flow, const Listed& shape, std::size_t count,
-                               const JobSize& job, Seconds useful) {
-  const double m = job.micro_batches;
-  const std::optional<Seconds> sum = LeastSum(shape, count, job.layers, useful / m);
-  if (!sum.has_value()) return std::nullopt;
-  const double warm_up = std::min(flow.stages, job.micro_batches) - 1;
-  const Seconds slowest(job.layers / flow.rate);
-  Seconds least(std::numeric_limits<double>::infinity());
-  for (std::size_t i = 0; i < count; ++i) {
-    StagePrices& prices = *shape.stretches[i]->prices;
-    // If the slowest stage is one of this stretch, it has a whole number of layers.
-    const double divided = slowest / prices.LeastLayer();
-    const int layers = std::max(1, static_cast<int>(std::ceil(divided * (1 - kEqualShare))));
-    const Seconds work = std::max(slowest, layers * prices.LeastLayer());
-    const double own = m - 1 - warm_up * prices.MostForward();
-    const Seconds pipeline = std::max(m * work, own * work + *sum);
-    least = std::min(least, pipeline + prices.LeastTail(layers));
-  }
-  return least;
-}
 
 bool AreEqual(const PoolDegrees& a, const PoolDegrees& b) {
   return a.tensor_parallel == b.tensor_parallel && a.context_parallel == b.context_parallel &&
@@ -114,14 +68,43 @@ class SetSearcher {
  public:
   SetSearcher(const MixedContext& context, const std::vector<int>& pools, MixDegrees degrees,
               const SetLimits& limits)
-      : context_(context), degrees_(degrees), limits_(limits), nodes_left_(limits.nodes) {
+      : context_(context),
+        degrees_(degrees),
+        limits_(limits),
+        sends_beside_work_(SendsBesideWork(context.model.problem())),
+        nodes_left_(limits.nodes) {
     found_.pools = pools;
   }
 
   SetFound Run(const std::optional<RecomputeChoice>& known) {
     found_.best = known;
-    ListAll();
+    for (std::size_t shared = 0; shared < context_.space.shared().size(); ++shared) {
+      CountPlans(shared);
+    }
+    // Any plan spares listing most of the shapes.
+    if (!known.has_value()) Probe();
+    ListAll(std::numeric_limits<std::size_t>::max());
+    OpenListed();
+    return std::move(found_);
+  }
+
+ private:
+  // Looks for a plan to begin with.
+  void Probe() {
+    ListAll(kProbedOptions);
+    for (std::size_t i = 0; i < listed_.size() && listed_[i].least < Useful(); ++i) {
+      const MixedShape shape = ShapeOf(listed_[i]);
+      const MixedPipeline pipeline = PipelineOf(listed_[i], shape);
+      SplitSearch search = {.useful = Useful(), .nodes_left = kProbedNodes};
+      const LayerSplits splits(pipeline, Useful(), table_);
+      if (splits.Least().has_value() && context_.space.Allows(shape)) Search(shape, splits, search);
+    }
+  }
+
+  // Opens the listed shapes and searches their splits, the most promising first.
+  void OpenListed() {
     std::size_t next = 0;
+    opened_ = {};
     while (next < listed_.size() || !opened_.empty()) {
       const bool opens =
           opened_.empty() || (next < listed_.size() && listed_[next].least < opened_.top().least);
@@ -139,10 +122,8 @@ class SetSearcher {
       opened_.pop();
       SearchSplits(opened);
     }
-    return std::move(found_);
   }
 
- private:
   // Returns the step time from which on a plan is no better than the best one.
   [[nodiscard]] Seconds Useful() const {
     if (!found_.best.has_value()) return Seconds(std::numeric_limits<double>::max());
@@ -159,15 +140,23 @@ class SetSearcher {
     return found_.stopped.has_value();
   }
 
-  void ListAll() {
-    std::vector<int> order = found_.pools;
+  // Lists the shapes of all shared choices that may be better than the best plan, of the fastest
+  // `most` options of each pool.
+  void ListAll(std::size_t most) {
+    listed_.clear();
     for (std::size_t shared = 0; shared < context_.space.shared().size(); ++shared) {
-      CountPlans(shared);
-      std::ranges::sort(order);
-      do {
-        Listed shape = {.shared = shared};
-        List(order, 0, {}, shape);
-      } while (std::ranges::next_permutation(order).found);
+      options_.clear();
+      for (const int pool : found_.pools) {
+        options_.push_back(&context_.prices.OptionsOf(pool, shared));
+      }
+      if (std::ranges::any_of(options_, [](const auto* options) { return options->empty(); })) {
+        continue;
+      }
+      const double layers = context_.problem.model.layer_count;
+      least_rate_ = MicroBatches(shared) * layers / UsefulTime().count();
+      FindMostHeld(shared);
+      Listed shape = {.shared = shared};
+      List({}, most, shape);
     }
     std::ranges::stable_sort(listed_, {}, &Listed::least);
   }
@@ -195,11 +184,8 @@ class SetSearcher {
                              : kManyPlans;
   }
 
-  [[nodiscard]] JobSize JobOf(std::size_t shared) const {
-    const Problem& problem = context_.problem;
-    return {.layers = problem.model.layer_count,
-            .micro_batches =
-                problem.workload.global_batch_size / context_.space.shared()[shared].sequences};
+  [[nodiscard]] int MicroBatches(std::size_t shared) const {
+    return context_.problem.workload.global_batch_size / context_.space.shared()[shared].sequences;
   }
 
   // Returns a lower bound of the step times of plans whose pipeline and tail take at least `time`.
@@ -216,49 +202,159 @@ class SetSearcher {
 
   // Returns the same of shapes whose stages pass so many layers a second.
   [[nodiscard]] Seconds LeastStep(double rate, std::size_t shared) const {
-    const JobSize job = JobOf(shared);
-    return StepOf(Seconds(static_cast<double>(job.micro_batches) * job.layers / rate));
+    const double layers = context_.problem.model.layer_count;
+    return StepOf(Seconds(MicroBatches(shared) * layers / rate));
+  }
+
+  // Finds the most layers that each option holds in useful time.
+  void FindMostHeld(std::size_t shared) {
+    const int layers = context_.problem.model.layer_count;
+    const Seconds most = UsefulTime() / MicroBatches(shared) * (1 + kEqualShare);
+    most_held_.resize(options_.size());
+    for (std::size_t i = 0; i < options_.size(); ++i) {
+      most_held_[i].clear();
+      for (const Option& option : *options_[i]) {
+        const double of_stage =
+            std::floor(std::min<double>(layers, most / option.prices->LeastLayer()));
+        most_held_[i].push_back(
+            std::min(layers, option.degrees.stages * static_cast<int>(of_stage)));
+      }
+    }
   }
 
   // Returns the sum of the best rates of the pools from `depth` on.
-  [[nodiscard]] double FastestRate(const std::vector<int>& order, std::size_t depth,
-                                   std::size_t shared) {
+  [[nodiscard]] double FastestRate(std::size_t depth) const {
     double rate = 0;
-    for (std::size_t i = depth; i < order.size(); ++i) {
-      const std::vector<Option>& options = context_.prices.OptionsOf(order[i], shared);
-      rate += options.empty() ? 0 : options.front().rate;
-    }
+    for (std::size_t i = depth; i < options_.size(); ++i) rate += options_[i]->front().rate;
     return rate;
   }
 
-  // Lists the shapes of this order that share the first `depth` stretches of `shape`, whose flow is
-  // `flow`, and may be better than the best plan.
-  void List(const std::vector<int>& order, std::size_t depth, const Flow& flow, Listed& shape) {
-    const int layers = context_.problem.model.layer_count;
+  // Lists the shapes that share the first stretches of `shape`, whose flow is `flow`.
+  void List(const Flow& flow, std::size_t most, Listed& shape) {
+    const std::size_t depth = flow.stretches;
     if (listed_.size() >= limits_.shapes) {
-      LeaveOut(LeastStep(flow.rate + FastestRate(order, depth, shape.shared), shape.shared));
+      LeaveOut(LeastStep(flow.rate + FastestRate(depth), shape.shared));
       return;
     }
-    if (depth == order.size()) {
-      const std::optional<Seconds> time =
-          LeastOf(flow, shape, order.size(), JobOf(shape.shared), UsefulTime());
-      if (!time.has_value() || StepOf(*time) >= Useful()) return;
-      listed_.push_back(shape);
-      listed_.back().least = StepOf(*time);
+    if (depth == options_.size()) {
+      if (MakesADifference(shape) && LeastInAnyOrder(shape).has_value()) ListOrders(shape);
       return;
     }
-    const double rest = FastestRate(order, depth + 1, shape.shared);
-    for (const Option& option : context_.prices.OptionsOf(order[depth], shape.shared)) {
+    const int layers = context_.problem.model.layer_count;
+    const double rest = FastestRate(depth + 1);
+    int rest_held = 0;
+    for (std::size_t i = depth + 1; i < options_.size(); ++i) {
+      rest_held = std::min(layers, rest_held + std::ranges::max(most_held_[i]));
+    }
+    const std::vector<Option>& options = *options_[depth];
+    for (std::size_t i = 0; i < std::min(most, options.size()); ++i) {
+      const Option& option = options[i];
       // The slowest stage alone bounds all that are no faster.
-      if (LeastStep(flow.rate + option.rate + rest, shape.shared) >= Useful()) return;
+      if (flow.rate + option.rate + rest <= least_rate_ * (1 - kEqualShare)) return;
       const bool is_unequal = degrees_ == MixDegrees::kEqual && depth > 0 &&
                               !AreEqual(shape.stretches[0]->degrees, option.degrees);
-      if (is_unequal || flow.stages + option.degrees.stages > layers) continue;
+      const int stages = flow.stages + option.degrees.stages;
+      const int held = flow.held + most_held_[depth][i];
+      if (is_unequal || stages > layers || held + rest_held < layers) continue;
       shape.stretches[depth] = &option;
-      Flow longer = flow;
-      longer.Add(option);
-      List(order, depth + 1, longer, shape);
+      List(
+          {.rate = flow.rate + option.rate, .held = held, .stages = stages, .stretches = depth + 1},
+          most, shape);
     }
+  }
+
+  // Returns false for choices that no stretch makes use of, unless they are the first.
+  [[nodiscard]] bool MakesADifference(const Listed& shape) const {
+    const SharedDegrees& shared = context_.space.shared()[shape.shared];
+    const auto any = [&](int PoolDegrees::*degree) {
+      return std::ranges::any_of(options_, [&, i = std::size_t{0}](const auto*) mutable {
+        return shape.stretches[i++]->degrees.*degree > 1;
+      });
+    };
+    if (shared.sequence_parallel && !any(&PoolDegrees::tensor_parallel)) return false;
+    return shared.context_parallel_kind == context_.problem.space.context_parallel_kinds.front() ||
+           any(&PoolDegrees::context_parallel);
+  }
+
+  // Lists the orders of a shape's stretches.
+  void ListOrders(const Listed& shape) {
+    std::array<std::size_t, kMaxPools> order = {};
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(options_.size());
+    std::iota(order.begin(), end, std::size_t{0});
+    do {
+      Listed ordered = {.shared = shape.shared};
+      for (std::size_t i = 0; i < options_.size(); ++i) {
+        ordered.stretches[i] = shape.stretches[order[i]];
+      }
+      const std::optional<Seconds> time = LeastOf(ordered);
+      if (!time.has_value()) continue;
+      ordered.least = StepOf(*time);
+      listed_.push_back(ordered);
+    } while (std::next_permutation(order.begin(), end));
+  }
+
+  // Returns a lower bound that holds for all orders of the stretches, or nullopt if they are of no
+  // use. It leaves out messages and the ends of the pipeline.
+  [[nodiscard]] std::optional<Seconds> LeastInAnyOrder(const Listed& shape) const {
+    absl::InlinedVector<AlikeStages, kMaxPools> stages;
+    for (std::size_t i = 0; i < options_.size(); ++i) {
+      StagePrices& prices = *shape.stretches[i]->prices;
+      stages.push_back({.prices = &prices,
+                        .count = shape.stretches[i]->degrees.stages,
+                        .forward = prices.MostForward(),
+                        .layer = prices.LeastLayer()});
+    }
+    return LeastOfShape({.stages = stages,
+                         .layers = context_.problem.model.layer_count,
+                         .micro_batches = MicroBatches(shape.shared)},
+                        UsefulTime());
+  }
+
+  [[nodiscard]] HopsOfStretches HopsOf(const Listed& shape) {
+    HopsOfStretches hops(found_.pools.size());
+    for (std::size_t i = 0; i < hops.size(); ++i) {
+      const Option& own = *shape.stretches[i];
+      if (own.degrees.stages > 1) hops[i].inside = context_.prices.HopBetween(own, own);
+      if (i + 1 == hops.size()) break;
+      hops[i].behind = context_.prices.HopBetween(own, *shape.stretches[i + 1]);
+    }
+    return hops;
+  }
+
+  // Returns a lower bound of the pipeline and its tail, or nullopt if they are of no use.
+  [[nodiscard]] std::optional<Seconds> LeastOf(const Listed& shape) {
+    const HopsOfStretches hops = HopsOf(shape);
+    absl::InlinedVector<AlikeStages, 3 * kMaxPools> stages;
+    ShapeCosts costs = {.layers = context_.problem.model.layer_count,
+                        .micro_batches = MicroBatches(shape.shared)};
+    Hop before;
+    for (std::size_t i = 0; i < hops.size(); ++i) {
+      StagePrices& prices = *shape.stretches[i]->prices;
+      const int count = shape.stretches[i]->degrees.stages;
+      costs.hops += (count - 1) * Sum(hops[i].inside) + Sum(hops[i].behind);
+      const auto add = [&](int equal, const Hop& ahead, const Hop& behind) {
+        const Hop message = sends_beside_work_ ? Hop() : LongerOf(ahead, behind);
+        stages.push_back({.prices = &prices,
+                          .count = equal,
+                          .forward = prices.MostForward(),
+                          .layer = prices.LeastLayer(),
+                          .message = Sum(message),
+                          .sent = message.forward});
+      };
+      if (count == 1) {
+        add(1, before, hops[i].behind);
+      } else {
+        add(1, before, hops[i].inside);
+        if (count > 2) add(count - 2, hops[i].inside, hops[i].inside);
+        add(1, hops[i].inside, hops[i].behind);
+      }
+      before = hops[i].behind;
+    }
+    if (!sends_beside_work_) costs.hops = Seconds(0);
+    stages.front().embedding = stages.front().prices->LeastEmbedding();
+    stages.back().embedding += stages.back().prices->LeastHead();
+    costs.stages = stages;
+    return LeastOfShape(costs, UsefulTime());
   }
 
   [[nodiscard]] MixedShape ShapeOf(const Listed& listed) const {
@@ -274,7 +370,8 @@ class SetSearcher {
     for (std::size_t i = 0; i < found_.pools.size(); ++i) {
       prices.push_back(listed.stretches[i]->prices);
     }
-    return MixedPipeline(shape, std::move(prices), context_.problem, context_.model);
+    return MixedPipeline(shape, std::move(prices), HopsOf(listed), context_.problem,
+                         context_.model);
   }
 
   // Bounds the splits of a shape.
@@ -282,7 +379,7 @@ class SetSearcher {
     const Listed& listed = listed_[index];
     const MixedShape shape = ShapeOf(listed);
     const MixedPipeline pipeline = PipelineOf(listed, shape);
-    const std::optional<Seconds> least = LayerSplits(pipeline, Useful()).Least();
+    const std::optional<Seconds> least = LayerSplits(pipeline, Useful(), table_).Least();
     if (!least.has_value() || *least >= Useful()) return;
     if (context_.space.Allows(shape)) {
       const Opened opened = {.least = *least, .listed = index};
@@ -305,13 +402,18 @@ class SetSearcher {
     SplitSearch search = {.useful = Useful(),
                           .nodes_left = std::min(nodes_left_, limits_.nodes_of_shape)};
     const std::int64_t begin = search.nodes_left;
+    Search(shape, LayerSplits(pipeline, Useful(), table_), search);
+    nodes_left_ -= begin - search.nodes_left;
+    if (search.least_left_out.has_value()) LeaveOut(*search.least_left_out);
+  }
+
+  // Lets the estimator decide between the splits of a shape.
+  void Search(const MixedShape& shape, const LayerSplits& splits, SplitSearch& search) {
     search.visit = [&](const std::vector<StageLayers>& split) {
       Decide(PlanOf(shape, split, context_.problem));
       search.useful = Useful();
     };
-    LayerSplits(pipeline, Useful()).Search(search);
-    nodes_left_ -= begin - search.nodes_left;
-    if (search.least_left_out.has_value()) LeaveOut(*search.least_left_out);
+    splits.Search(search);
   }
 
   // Lets the estimator decide whether a plan is the best so far.
@@ -328,6 +430,11 @@ class SetSearcher {
   const MixedContext& context_;
   MixDegrees degrees_;
   const SetLimits& limits_;
+  bool sends_beside_work_;
+  std::vector<const std::vector<Option>*> options_;  // of each pool, beside the shared choices
+  std::vector<std::vector<int>> most_held_;          // of each option (FindMostHeld)
+  double least_rate_ = 0;                            // below which no shape is of use
+  LayerSplits::Table table_;
   std::int64_t nodes_left_;
   int steps_ = 0;
   SetFound found_;
@@ -347,11 +454,24 @@ const std::vector<SharedPrices::Option>& SharedPrices::OptionsOf(int pool, std::
     for (const PoolDegrees& degrees : space_.DegreesOf(pool, chosen)) {
       prices_.push_back(
           std::make_unique<StagePrices>(StretchOf(chosen, degrees, problem_), model_));
+      const auto layout = layouts_.try_emplace(
+          Layout(degrees, chosen.sequences, chosen.sequence_parallel), layouts_.size());
       entry->second.push_back({.degrees = degrees,
                                .prices = prices_.back().get(),
-                               .rate = degrees.stages / prices_.back()->LeastLayer().count()});
+                               .rate = degrees.stages / prices_.back()->LeastLayer().count(),
+                               .layout = layout.first->second});
     }
     std::ranges::stable_sort(entry->second, std::ranges::greater(), &Option::rate);
+  }
+  return entry->second;
+}
+
+const Hop& SharedPrices::HopBetween(const Option& from, const Option& to) {
+  const auto [entry, is_new] =
+      hops_.try_emplace(std::uint64_t{from.layout} << 32U | std::uint64_t{to.layout});
+  if (is_new) {
+    entry->second =
+        meshwright::HopBetween(from.prices->devices(), to.prices->devices(), model_.problem());
   }
   return entry->second;
 }

@@ -5,10 +5,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "estimator/model/analytic_model.h"
+#include "estimator/pipeline/program.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
 #include "server/tuner/question/problem.h"
@@ -57,17 +60,26 @@ class SharedPrices {
   struct Option {
     PoolDegrees degrees = {};
     StagePrices* prices = nullptr;
-    double rate = 0;  // upper bound of the layers a second that all its stages pass
+    double rate = 0;           // upper bound of the layers a second that all its stages pass
+    std::uint32_t layout = 0;  // equal for options whose messages are equal
   };
   // Returns all ways to use a pool beside the shared choices of this index, the fastest first.
   const std::vector<Option>& OptionsOf(int pool, std::size_t shared);
 
+  // Returns the messages between two stages that are used in these ways and follow one another.
+  const Hop& HopBetween(const Option& from, const Option& to);
+
  private:
+  // The choices that messages depend on.
+  using Layout = std::tuple<PoolDegrees, int, bool>;
+
   const Problem& problem_;
   const MixedSpace& space_;
   AnalyticModel& model_;
   std::map<std::pair<int, std::size_t>, std::vector<Option>> options_;
   std::vector<std::unique_ptr<StagePrices>> prices_;
+  std::map<Layout, std::uint32_t> layouts_;
+  absl::flat_hash_map<std::uint64_t, Hop> hops_;  // by both layouts; only looked up
 };
 
 // The parts that the searches of all sets share.

@@ -21,13 +21,20 @@ namespace {
 // No model has more layers, and no plan more micro-batches in flight (kLargestSize).
 constexpr unsigned kSizeBits = 20;
 
-Seconds WallOf(const LayerPasses<PassSums>& layer, MixRecompute recompute, bool with_host) {
+PassSums BothPasses(const LayerPasses<PassSums>& layer, MixRecompute recompute) {
   PassSums sum = layer.forward;
   AddScaled(sum, layer.backward, 1);
   if (recompute == MixRecompute::kSelective) AddScaled(sum, layer.selective, 1);
   if (recompute == MixRecompute::kEveryLayer) AddScaled(sum, layer.full, 1);
+  return sum;
+}
+
+Seconds WallOf(const LayerPasses<PassSums>& layer, MixRecompute recompute, bool with_host) {
+  const PassSums sum = BothPasses(layer, recompute);
   return with_host ? DeviceWithHost(sum.device, sum.host) : sum.device;
 }
+
+double Cubed(double value) { return value * value * value; }
 
 }  // namespace
 
@@ -58,6 +65,8 @@ StagePrices::StagePrices(const PricedStretch& stretch, AnalyticModel& model)
   time_ratio_ = model.time().RatioOf(devices_);
   tails_ = std::make_unique<TailModel>(devices_, model.memory().state_bytes(), model.problem());
   least_layer_ = FindLeastLayer();
+  least_embedding_ = LeastBeside(sums_->embedding);
+  least_head_ = LeastBeside(sums_->head);
   most_forward_ = FindMostForward();
 }
 
@@ -70,6 +79,17 @@ Seconds StagePrices::FindLeastLayer() const {
     least = std::min(least, WallOf(kind, recompute_, !has_kinds_));
   }
   return time_ratio_ * least;
+}
+
+// DeviceWithHost is convex and grows in proportion to both: whatever is added to any number of
+// equal layers adds at least its share along the slope there.
+Seconds StagePrices::LeastBeside(const LayerPasses<PassSums>& end) const {
+  const PassSums added = BothPasses(end, MixRecompute::kNone);
+  if (has_kinds_) return time_ratio_ * added.device;
+  const PassSums layer = BothPasses(sums_->kinds.front(), recompute_);
+  const Seconds wall = DeviceWithHost(layer.device, layer.host);
+  return time_ratio_ *
+         (Cubed(layer.device / wall) * added.device + Cubed(layer.host / wall) * added.host);
 }
 
 Seconds StagePrices::LeastOfAll(int layers) const {

@@ -63,8 +63,13 @@ class StagePrices {
   // Returns the price of a stage of `layers` layers with as little recomputation as fits.
   StagePrice Of(const PricedPlace& place, int layers);
 
+  [[nodiscard]] const StageDevices& devices() const { return devices_; }
   // Returns a lower bound of the time of one layer in both passes.
   [[nodiscard]] Seconds LeastLayer() const { return least_layer_; }
+  // Returns lower bounds of the time that the embedding and the output layer add to a stage's
+  // layers in both passes.
+  [[nodiscard]] Seconds LeastEmbedding() const { return least_embedding_; }
+  [[nodiscard]] Seconds LeastHead() const { return least_head_; }
   // Returns a lower bound of the time of all layers of the model, with the embedding and the output
   // layer, in both passes.
   [[nodiscard]] Seconds LeastOfAll(int layers) const;
@@ -89,6 +94,7 @@ class StagePrices {
   const Plain& PlainOf(const PricedPlace& place, int layers);
   StagePrice WithLeastRecompute(const PricedPlace& place, int layers);
   [[nodiscard]] Seconds FindLeastLayer() const;
+  [[nodiscard]] Seconds LeastBeside(const LayerPasses<PassSums>& end) const;
   [[nodiscard]] double FindMostForward() const;
 
   AnalyticModel& model_;
@@ -102,6 +108,8 @@ class StagePrices {
   const UnitSums* sums_;
   double time_ratio_ = 1;  // what runs have taught of the pool's chip
   Seconds least_layer_ = Seconds(0);
+  Seconds least_embedding_ = Seconds(0);
+  Seconds least_head_ = Seconds(0);
   double most_forward_ = 1;
   // The tables are only looked up, never walked.
   absl::flat_hash_map<std::uint64_t, Plain> plain_;
