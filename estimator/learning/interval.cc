@@ -45,7 +45,10 @@ constexpr double kOtherChipsSigma = 0.05;
 // runs leave the estimates by 0.02 (MegaScale, 256 to 12,288 devices) to 0.14 (InternEvo, 128 to
 // 1,024) for each doubling; this is about their geometric mean.
 constexpr double kDoublingSigma = 0.05;
-constexpr int kLargestScale = 4;       // devices relative to the largest run checked
+constexpr int kLargestScale = 4;  // devices relative to the largest run checked
+// Spread of replicas that differ. The nine measured runs of mixed clusters scatter by 0.16 about
+// the factor that they have in common (docs/mixed-clusters/plans.md).
+constexpr double kReplicasSigma = 0.16;
 constexpr double kMattersAbove = 0.1;  // share of the step from which a cause matters
 constexpr double kMemorySigma = 0.05;
 constexpr double kAssumedMemorySigma = 0.10;
@@ -155,11 +158,20 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
     spread.time_low = blend(spread.time_low);
     spread.time_high = blend(spread.time_high);
   }
+  const double unconfirmed = UnconfirmedVariance(point, calibration);
+  spread.time_low = std::sqrt(spread.time_low * spread.time_low + unconfirmed);
+  spread.time_high = std::sqrt(spread.time_high * spread.time_high + unconfirmed);
   if (estimate.reserved_memory / estimate.memory_capacity > kMemoryPressure) {
     spread.time_high *= kPressureRatio;
   }
   spread.memory = MemorySigma(problem, calibration);
   return spread;
+}
+
+double UnconfirmedVariance(const PlanPoint& point, const Calibration& calibration) {
+  const bool is_known = std::ranges::any_of(
+      calibration.time.points, [](const PlanPoint& run) { return run.replicas_differ; });
+  return point.replicas_differ && !is_known ? kReplicasSigma * kReplicasSigma : 0;
 }
 
 double MemorySigma(const EstimatorProblem& problem, const Calibration& calibration) {

@@ -31,6 +31,10 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
                 const NodeCrossings& crossings, const Calibration& calibration,
                 const PlanPoint& point);
 
+// Returns the variance of the logarithm of a step time that rests on what no run has confirmed:
+// that of replicas that differ, while no run of such a plan is known.
+double UnconfirmedVariance(const PlanPoint& point, const Calibration& calibration);
+
 // Returns the standard deviation of the logarithm of a plan's memory; it is the same for all plans
 // of a question.
 double MemorySigma(const EstimatorProblem& problem, const Calibration& calibration);

@@ -236,6 +236,7 @@ const Eigen::LLT<MatrixXd>& FactorOf(const std::vector<double>& precision, Index
 }  // namespace
 
 double Likeness(const PlanPoint& a, const PlanPoint& b) {
+  if (a.replicas_differ != b.replicas_differ) return 0;
   const double distance =
       Squared((a.work - b.work) / kReach.work) +
       Squared((a.tensor_parallel - b.tensor_parallel) / kReach.tensor_parallel) +
@@ -263,7 +264,8 @@ PlanPoint PointOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
   return {.work = Log2(micro_batch * problem.workload.sequence_length * problem.model.hidden_size /
                        (context * tensor)),
           .tensor_parallel = Log2(tensor),
-          .pipeline_parallel = Log2(pipeline)};
+          .pipeline_parallel = Log2(pipeline),
+          .replicas_differ = !plan.replica_groups.empty()};
 }
 
 FittedResiduals FitResiduals(std::span<const RunResidual> runs, const ResidualPrior& prior) {

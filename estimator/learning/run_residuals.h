@@ -15,6 +15,7 @@ struct PlanPoint {
   double work = 0;  // elements of a layer's input on one rank
   double tensor_parallel = 0;
   double pipeline_parallel = 0;
+  bool replicas_differ = false;  // such plans are unlike all others
   auto operator<=>(const PlanPoint&) const = default;
 };
 

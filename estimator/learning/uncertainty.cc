@@ -69,6 +69,7 @@ TimeUncertainty UncertaintyOf(const Estimate& estimate, const PlanPoint& point,
     uncertainty.noise_variance = calibration.time.noise_variance;
     uncertainty.learnt = LearntCoordinates(calibration.time, point);
   }
+  uncertainty.plan_variance += UnconfirmedVariance(point, calibration);
   return uncertainty;
 }
 

@@ -155,6 +155,24 @@ std::string WhyNot(const Contender& alone, const Contender* mix, const Heterogen
       best, 100 * gain, 100 * margin, 100 * (answer.gain_low_ratio.value_or(1) - 1));
 }
 
+// Adds the gain that this mix has for sure. Chips of both share the framework, and the mix has
+// chips of the pool: the errors that the two plans have in common cancel.
+void AddSureGain(const Contender& mix, const Contender& alone, double margin,
+                 Heterogeneous& answer) {
+  TimeUncertainty of_alone = alone.uncertainty;
+  of_alone.foundation = mix.uncertainty.foundation;
+  const double low =
+      StepTimeRatio(mix.estimate.step_time, mix.uncertainty, alone.estimate.step_time, of_alone)
+          .low;
+  answer.gain_low_ratio = std::max(answer.gain_low_ratio.value_or(low), low);
+  const Seconds with_margin = (1 + margin) * mix.estimate.step_time;
+  const double sure =
+      FasterProbability(with_margin, mix.uncertainty, alone.estimate.step_time, of_alone);
+  if (with_margin < alone.estimate.step_time && sure >= kSureMix) {
+    answer.verdict = MixVerdict::kMix;
+  }
+}
+
 void AddGenerations(const MixContest& contest, const Contender* mix, const Problem& problem,
                     Heterogeneous& answer) {
   const auto is_faster = [](const Contender& a, const Contender& b) {
@@ -193,6 +211,11 @@ void AddSets(const MixContest& contest, const Problem& problem, Heterogeneous& a
 }
 
 }  // namespace
+
+bool IsSurelyFaster(const Contender& replicas, const Contender& pipeline) {
+  return FasterProbability(replicas.estimate.step_time, replicas.uncertainty,
+                           pipeline.estimate.step_time, pipeline.uncertainty) >= kSureMix;
+}
 
 std::vector<std::string> PoolsOf(const ParallelPlan& plan) {
   if (!StagesNamePools(plan)) return plan.pools;
@@ -242,16 +265,9 @@ Heterogeneous Compare(const MixContest& contest, double margin, const Problem& p
     answer.efficiency_ratio =
         TokensPerSecond(mix->estimate, problem) / answer.upper_bound_tokens_per_second;
     answer.gain_ratio = alone->estimate.step_time / mix->estimate.step_time;
-    // Chips of both share the framework, and the mix has chips of the pool: the errors that the two
-    // plans have in common cancel.
-    TimeUncertainty of_alone = alone->uncertainty;
-    of_alone.foundation = mix->uncertainty.foundation;
-    answer.gain_low_ratio = StepTimeRatio(mix->estimate.step_time, mix->uncertainty,
-                                          alone->estimate.step_time, of_alone)
-                                .low;
-    const double sure = FasterProbability((1 + margin) * mix->estimate.step_time, mix->uncertainty,
-                                          alone->estimate.step_time, of_alone);
-    if (answer.gain_ratio > 1 + margin && sure >= kSureMix) answer.verdict = MixVerdict::kMix;
+    AddSureGain(*mix, *alone, margin, answer);
+    // Replicas that differ do not stand in the way of a slower mix that is surer.
+    if (contest.pipeline.has_value()) AddSureGain(*contest.pipeline, *alone, margin, answer);
   }
   if (answer.verdict == MixVerdict::kOnePool) {
     answer.reason = WhyNot(*alone, mix, answer, margin, boundary);

@@ -26,10 +26,15 @@ struct Contender {
 struct MixContest {
   std::vector<Contender> alone = {};       // of the pools that hold the job
   std::vector<Contender> mixes = {};       // of the sets that do
+  std::optional<Contender> pipeline = {};  // the fastest mix that has no replicas that differ
   std::optional<Contender> equal = {};     // the fastest mix whose stages have equal degrees
   std::optional<Contender> replicas = {};  // the fastest mix whose replicas differ
   double gap = 0;                          // of the fastest plan of all
 };
+
+// Returns true if `replicas`, a plan whose replicas differ, is to be used rather than a slower mix
+// that has none: if it is faster with the probability kSureMix.
+bool IsSurelyFaster(const Contender& replicas, const Contender& pipeline);
 
 // Returns the pools that a plan uses, in the order of its pipeline or of its replica groups.
 std::vector<std::string> PoolsOf(const ParallelPlan& plan);

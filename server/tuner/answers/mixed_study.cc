@@ -210,10 +210,28 @@ MixContest ContestOf(std::vector<PoolAlone>& pools, const MixedFound& found,
   if (const SetFound* replicas = FastestOf(found.replicas)) {
     contest.replicas = ContenderOf(replicas->best->plan, model);
   }
+  if (const SetFound* pipeline = FastestOf(found.sets)) {
+    contest.pipeline = ContenderOf(pipeline->best->plan, model);
+  }
   if (const SetFound* equal = FastestOf(found.equal)) {
     contest.equal = ContenderOf(equal->best->plan, model);
   }
   return contest;
+}
+
+// Moves the fastest mix that has no replicas that differ to the front, unless the one there is
+// surely faster, or fits as surely as `least` and the other does not: what no run has confirmed
+// does not win by it.
+void PreferPipelines(std::vector<RankedPlan>& mixes, double least, AnalyticModel& model) {
+  if (mixes.empty()) return;
+  const bool is_safe = mixes.front().estimate.fit_probability >= least;
+  const auto pipeline = std::ranges::find_if(mixes, [&](const RankedPlan& mix) {
+    return mix.plan.replica_groups.empty() && (!is_safe || mix.estimate.fit_probability >= least);
+  });
+  if (pipeline == mixes.begin() || pipeline == mixes.end()) return;
+  const Contender plain = ContenderOf(pipeline->plan, model);
+  if (IsSurelyFaster(ContenderOf(mixes.front().plan, model), plain)) return;
+  std::rotate(mixes.begin(), pipeline, pipeline + 1);
 }
 
 // Returns the fastest mixed plans that fit surely enough: those that were found, or those of
@@ -231,6 +249,7 @@ std::vector<RankedPlan> SureMixes(const PreparedQuestion& question, const MixedF
     }
     std::ranges::stable_sort(plans, {},
                              [](const RankedPlan& plan) { return plan.estimate.step_time; });
+    PreferPipelines(plans, least, model);
     return plans;
   };
   std::vector<RankedPlan> plans = ranked(found);
@@ -429,6 +448,12 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   std::optional<RankedPlan> optimum = OptimumOfPools(pools);
   const bool mixes = compared.verdict == MixVerdict::kMix;
   if (!mixes) NamePoolsLeft(pools, *alone, request, compared);
+  if (mixes && !mix->best->plan.replica_groups.empty() &&
+      sure.front().plan.replica_groups.empty()) {
+    compared.reason +=
+        "; the fastest mix has replicas that differ, which no measured run backs: a pipeline over "
+        "the pools is launched";
+  }
   StudyResult result =
       mixes ? MixResult(question, std::move(sure), alone) : std::move(*alone->Result());
   const bool is_mix_faster =

@@ -39,6 +39,7 @@ std::vector<std::string_view> UnmeasuredFeatures(const ParallelPlan& plan, int s
   add("an unusual pipeline schedule", !IsCommon(plan.schedule));
   add("context parallelism on short sequences",
       plan.context_parallel > 1 && sequence_length < kShortestSplitSequence);
+  add("replicas that differ", !plan.replica_groups.empty());
   add("hybrid context parallelism",
       plan.context_parallel > 1 && plan.context_parallel_kind == ContextParallelKind::kHybrid);
   return features;

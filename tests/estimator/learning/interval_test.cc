@@ -59,6 +59,29 @@ TEST(Interval, WiderForAnUnmeasuredChip) {
   EXPECT_GT(unknown.provenance, known.provenance);
 }
 
+// Replicas that differ add a spread of 0.16, until a run of such a plan is known.
+TEST(Interval, WiderForReplicasThatDiffer) {
+  const OwnedProblem problem = A100Problem();
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  const Estimate estimate = FullOf(problem, kPlan);
+  const PlanPoint alike = {.work = 21};
+  PlanPoint differ = alike;
+  differ.replicas_differ = true;
+  Calibration calibration;
+  const auto spread_at = [&](const PlanPoint& point) {
+    return SpreadOf(estimate, chip, problem.View(), {}, calibration, point);
+  };
+  EXPECT_DOUBLE_EQ(spread_at(differ).time_high, std::hypot(spread_at(alike).time_high, 0.16));
+  EXPECT_DOUBLE_EQ(spread_at(differ).time_low, std::hypot(spread_at(alike).time_low, 0.16));
+  EXPECT_EQ(spread_at(differ).memory, spread_at(alike).memory);
+  // A run of another kind of plan leaves it open; one of this kind does not.
+  calibration.time = FitResiduals(std::vector<RunResidual>{{.point = alike}}, kTimePrior);
+  EXPECT_DOUBLE_EQ(UnconfirmedVariance(differ, calibration), 0.16 * 0.16);
+  calibration.time = FitResiduals(std::vector<RunResidual>{{.point = differ}}, kTimePrior);
+  EXPECT_EQ(UnconfirmedVariance(differ, calibration), 0);
+  EXPECT_EQ(UnconfirmedVariance(alike, calibration), 0);
+}
+
 // Figures that nobody has confirmed widen it, whatever their provenance.
 TEST(Interval, WiderWhereConfidenceIsLow) {
   OwnedProblem problem = A100Problem();

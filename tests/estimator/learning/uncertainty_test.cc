@@ -48,6 +48,24 @@ TEST(Uncertainty, OneNoiseOfEachRunIsLeftBetweenEqualPlans) {
   EXPECT_DOUBLE_EQ(RatioSigma(own, own), std::sqrt(2) * kTimePrior.noise);
 }
 
+// Replicas that differ share nothing of a plan's own error (0.05) with other plans of their sizes,
+// and add 0.16 that no run has confirmed. Two such plans share both.
+TEST(Uncertainty, ReplicasThatDifferAreUnlikeOtherPlans) {
+  const PlanPoint alike = {.work = 21};
+  PlanPoint differ = alike;
+  differ.replicas_differ = true;
+  EXPECT_EQ(Likeness(alike, differ), 0);
+  EXPECT_EQ(Likeness(differ, differ), 1);
+  const OwnedProblem problem = Problem();
+  const Estimate estimate = Price(problem, kPlan).estimate;
+  const TimeUncertainty plain = UncertaintyOf(estimate, alike, {}, problem.View(), {});
+  const TimeUncertainty replicas = UncertaintyOf(estimate, differ, {}, problem.View(), {});
+  const double noise = std::sqrt(2) * kTimePrior.noise;
+  EXPECT_DOUBLE_EQ(RatioSigma(replicas, replicas), noise);
+  EXPECT_NEAR(RatioSigma(plain, replicas), std::sqrt(2 * 0.05 * 0.05 + 0.16 * 0.16 + noise * noise),
+              1e-12);
+}
+
 // Half of one plan's step is an exchange that the other does not have; the rest is shared.
 TEST(Uncertainty, WhatOnlyOnePlanHasDoesNotCancel) {
   TimeUncertainty without;

@@ -187,9 +187,10 @@ TEST(Plainness, NamesWhatNoRunHasConfirmed) {
   plan.context_parallel = 2;
   plan.optimizer_offload_ratio = 0.25;
   plan.schedule = Schedule::kDualpipe;
+  plan.replica_groups.resize(2);
   EXPECT_THAT(UnmeasuredFeatures(plan, 8192),
               ElementsAre("offload of the optimizer", "an unusual pipeline schedule",
-                          "hybrid context parallelism"));
+                          "replicas that differ", "hybrid context parallelism"));
 }
 
 TEST(Plainness, ShortSequencesAreNotSplitInMeasuredRuns) {
