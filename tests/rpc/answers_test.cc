@@ -16,6 +16,7 @@
 #include "server/convert/question_answers.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/answer_memory.h"
+#include "server/placement/place_jobs.h"
 #include "server/rpc/client/client.h"
 #include "tests/rpc/questions.h"
 #include "tests/rpc/server_fixture.h"
@@ -224,11 +225,13 @@ class AnswerRecommendTest : public testing::Test {
   }
   absl::StatusOr<v1::RecommendResponse> Answer(const v1::TuneRequest& question,
                                                std::chrono::system_clock::time_point end) {
-    const QuestionContext context = {
+    return AnswerRecommend(Asked(question), Context(), end);
+  }
+  QuestionContext Context() {
+    return {
         .knowledge = Known(),
         .history = [this](std::optional<std::int64_t> up_to) { return engine_->History(up_to); },
         .answers = &engine_->answers()};
-    return AnswerRecommend(Asked(question), context, end);
   }
   AnswerMemory& answers() { return engine_->answers(); }
 
@@ -245,6 +248,34 @@ TEST_F(AnswerRecommendTest, AKnownAnswerNeedsNoTime) {
   const auto known = Answer(SmallQuestion(), now - kLong);
   ASSERT_TRUE(known.ok()) << known.status();
   EXPECT_EQ(known->source(), "cache");
+}
+
+// The job may have one node or both, and the value of one more node asks for three.
+TEST_F(AnswerRecommendTest, PlacesNoJobsAfterTheDeadline) {
+  const v1::TuneRequest question = SmallQuestion();
+  v1::PlaceJobsRequest request;
+  v1::PlacementJob& job = *request.add_jobs();
+  job.set_name("chat");
+  *job.mutable_model() = question.model();
+  *job.mutable_workload() = question.workload();
+  v1::Cluster& cluster = *request.add_clusters();
+  cluster = question.cluster();
+  cluster.set_name("one");
+  cluster.mutable_pools(0)->set_node_count(2);
+  const auto now = std::chrono::system_clock::now();
+  const absl::Status late = AnswerPlaceJobs(request, Context(), now - kLong).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr("0 of 3 questions about jobs on nodes were answered"));
+  std::stop_source stopped;
+  stopped.request_stop();
+  QuestionContext context = Context();
+  context.cancel = stopped.get_token();
+  EXPECT_TRUE(absl::IsCancelled(AnswerPlaceJobs(request, context, now + kLong).status()));
+  const auto placed = AnswerPlaceJobs(request, Context(), now + kLong);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  ASSERT_EQ(placed->placement().jobs_size(), 1);
+  EXPECT_EQ(placed->placement().jobs(0).nodes_size(), 1);
 }
 
 TEST_F(AnswerRecommendTest, WhatADeadlineCutIsNotRemembered) {
