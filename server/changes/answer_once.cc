@@ -18,14 +18,13 @@ absl::StatusOr<CallKey> CallKeyOf(std::string_view method, std::optional<std::st
   CallKey key = {.method = std::string(method), .time_ms = NowMs()};
   if (!request_id.has_value()) return key;
   if (request_id->empty()) {
-    return InvalidFields({{.field = "request_id",
-                           .description = "empty; must be absent or an id of the request"}});
+    return InvalidFields(
+        {{.field = "request_id", .description = "empty; must be absent or an id of the request"}});
   }
   if (request_id->size() > kLongestId) {
-    return InvalidFields(
-        {{.field = "request_id",
-          .description = fmt::format("{} bytes; must be at most {} bytes", request_id->size(),
-                                     kLongestId)}});
+    return InvalidFields({{.field = "request_id",
+                           .description = fmt::format("{} bytes; must be at most {} bytes",
+                                                      request_id->size(), kLongestId)}});
   }
   key.request_id = std::move(request_id);
   key.request_hash = Fnv1a128Hex(bytes);

@@ -22,9 +22,9 @@ absl::StatusOr<CallKey> CallKeyOf(std::string_view method, std::optional<std::st
 
 template <typename Request>
 absl::StatusOr<CallKey> CallKeyOf(std::string_view method, const Request& request) {
-  return CallKeyOf(
-      method, request.has_request_id() ? std::optional(request.request_id()) : std::nullopt,
-      StableBytes(request));
+  return CallKeyOf(method,
+                   request.has_request_id() ? std::optional(request.request_id()) : std::nullopt,
+                   StableBytes(request));
 }
 
 // Reads an answer that was kept as bytes.

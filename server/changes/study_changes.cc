@@ -64,9 +64,9 @@ absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest
 
 absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
                                                     Engine& engine) {
-  return ChangeOnce<v1::CancelStudyResponse>(
-      request, "CancelStudy", engine.store(),
-      [&] { return engine.CancelStudy(request.study_id()); });
+  return ChangeOnce<v1::CancelStudyResponse>(request, "CancelStudy", engine.store(), [&] {
+    return engine.CancelStudy(request.study_id());
+  });
 }
 
 absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& request,
@@ -77,9 +77,9 @@ absl::StatusOr<v1::PauseStudyResponse> PauseStudy(const v1::PauseStudyRequest& r
 
 absl::StatusOr<v1::ResumeStudyResponse> ResumeStudy(const v1::ResumeStudyRequest& request,
                                                     Engine& engine) {
-  return ChangeOnce<v1::ResumeStudyResponse>(
-      request, "ResumeStudy", engine.store(),
-      [&] { return engine.ResumeStudy(request.study_id()); });
+  return ChangeOnce<v1::ResumeStudyResponse>(request, "ResumeStudy", engine.store(), [&] {
+    return engine.ResumeStudy(request.study_id());
+  });
 }
 
 absl::StatusOr<v1::DeleteStudyResponse> DeleteStudy(const v1::DeleteStudyRequest& request,

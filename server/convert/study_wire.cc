@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "proto/json/text_fields.h"
+#include "recorder/recorder.h"
 #include "search_space/base/clean_text.h"
 #include "search_space/base/secrets.h"
 #include "search_space/base/status.h"

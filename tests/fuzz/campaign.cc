@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
     }
     std::exit(0);
   }
-  // What a target loads once, such as the chip files, is no part of the time of an input.
+  // The time of an input does not contain what a target loads once, such as the chip files.
   if (campaign_target->broken_law("").has_value()) std::abort();
   return 0;
 }

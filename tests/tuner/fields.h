@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "search_space/spec/estimate.h"
 
 namespace meshwright {
 
@@ -11,6 +12,14 @@ namespace meshwright {
 inline std::vector<std::string> Fields(const absl::Status& status) {
   std::vector<std::string> fields;
   for (const FieldViolation& violation : FieldViolations(status)) fields.push_back(violation.field);
+  return fields;
+}
+
+// Returns the fields that were not stated.
+inline std::vector<std::string> DefaultedFields(const std::vector<AppliedDefault>& defaults) {
+  std::vector<std::string> fields;
+  fields.reserve(defaults.size());
+  for (const AppliedDefault& applied : defaults) fields.push_back(applied.field);
   return fields;
 }
 

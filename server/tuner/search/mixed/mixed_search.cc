@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "estimator/model/analytic_model.h"
+#include "search_space/base/units.h"
 #include "server/tuner/search/mixed/mixed_space.h"
 #include "server/tuner/search/mixed/replica_search.h"
 #include "server/tuner/search/mixed/replica_space.h"

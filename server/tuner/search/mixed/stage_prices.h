@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "estimator/layer/layer_cost.h"
 #include "estimator/layer/unit_costs.h"
 #include "estimator/model/analytic_model.h"
 #include "estimator/model/data_parallel.h"
