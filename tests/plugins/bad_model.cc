@@ -48,11 +48,14 @@ int Serve(const std::string& mode, const std::string& socket) {
   const std::unique_ptr<grpc::Service> service = MakeBadService(mode, FolderOf(socket));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+  // A server serves from its start on, so nobody may find it before its status is set.
+  const std::string hidden = socket + ".hidden";
+  builder.AddListeningPort("unix:" + hidden, grpc::InsecureServerCredentials());
   builder.RegisterService(service.get());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return 1;
   if (mode == "not_serving") server->GetHealthCheckService()->SetServingStatus(false);
+  if (std::rename(hidden.c_str(), socket.c_str()) != 0) return 1;
   server->Wait();
   return 0;
 }
