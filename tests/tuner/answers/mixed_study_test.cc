@@ -11,6 +11,7 @@
 
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "server/process/sanitizer.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/learning/prepare.h"
@@ -349,6 +350,7 @@ TEST(MixedStudyTest, ReplicasThatDifferDoNotWinByAnAssumption) {
 // A run of replicas that differ teaches of such plans, and nothing of one pool alone. Its time and
 // memory are those of the plan, whose groups are on different chips.
 TEST(MixedStudyTest, LearnsOfReplicasThatDifferByTheirRuns) {
+  if (kHasAddressSanitizer) GTEST_SKIP() << "the release preset runs this long search";
   StudyRequest request = Mixed(Pool("a", kA100, 4), Pool("b", kA800, 4), 100e9);
   request.question.workload.global_batch_size = 256;
   const StudyResult before = ResultOf(request);
@@ -403,6 +405,7 @@ TEST(MixedStudyTest, ReplicasFollowTheRunsOfTheirChips) {
 
 // The cluster of docs/mixed-clusters/generations.md: 64 A800 and 128 BI-V150 train Llama-2-70B.
 TEST(MixedStudyTest, EachGenerationIsFasterThanTheOneBefore) {
+  if (kHasAddressSanitizer) GTEST_SKIP() << "the release preset runs this long search";
   StudyRequest request = Mixed(Pool("nv", kA800, 8), Pool("ix", "iluvatar-bi-v150", 8), 5e9);
   request.question.model = Llama2_70b();
   request.question.workload = {.sequence_length = 4096, .global_batch_size = 1024};
