@@ -78,8 +78,9 @@ int Measurements(const HistoryOptions& options, const GlobalFlags& flags) {
   request.set_page_size(options.rows.page_size);
   request.set_page_token(options.rows.page_token);
   auto filter = FilterOf(options.rows, flags.chips);
-  if (!filter.ok())
+  if (!filter.ok()) {
     return Fail(NamedAsStated(filter.status(), NamesOf(options.rows)), flags.output);
+  }
   *request.mutable_filter() = *std::move(filter);
   if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
   if (!options.order.empty()) request.set_order(options.order);
@@ -157,8 +158,9 @@ int Retract(const HistoryOptions& options, const GlobalFlags& flags) {
 int Export(const HistoryOptions& options, const GlobalFlags& flags) {
   v1::ExportHistoryRequest request;
   auto filter = FilterOf(options.rows, flags.chips);
-  if (!filter.ok())
+  if (!filter.ok()) {
     return Fail(NamedAsStated(filter.status(), NamesOf(options.rows)), flags.output);
+  }
   *request.mutable_filter() = *std::move(filter);
   if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
   const auto print = [](const std::string& part) {
