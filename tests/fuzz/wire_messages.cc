@@ -164,8 +164,9 @@ BrokenLaw QueryLaw(std::string_view input) {
     const auto mistakes = TextMistakes(*message, "");
     if (auto broken = ViolationsLaw(mistakes)) return broken;
     if (!mistakes.empty()) continue;
-    if (auto broken = First({SentErrorLaw(CheckLimits(*message)), JsonLaw(*message)}))
+    if (auto broken = First({SentErrorLaw(CheckLimits(*message)), JsonLaw(*message)})) {
       return broken;
+    }
   }
   return std::nullopt;
 }

@@ -25,8 +25,9 @@ const SetFound* FastestOf(const std::vector<SetFound>& sets) {
 const SetFound* FastestOf(const MixedFound& found) {
   const SetFound* const pipelines = FastestOf(found.sets);
   const SetFound* const replicas = FastestOf(found.replicas);
-  if (pipelines == nullptr || replicas == nullptr)
+  if (pipelines == nullptr || replicas == nullptr) {
     return pipelines == nullptr ? replicas : pipelines;
+  }
   return replicas->best->estimate.step_time < pipelines->best->estimate.step_time ? replicas
                                                                                   : pipelines;
 }
