@@ -133,13 +133,13 @@ absl::Status CheckDevices(const Findings& findings, const StatedFacts& stated) {
   }
   if (kinds.size() == 1 || stated.has_chip) return absl::OkStatus();
   std::vector<std::string> texts;
-  std::vector<std::string> texts;
   texts.reserve(kinds.size());
-  texts.push_back(KindText({.chip = name, .devices = count}));
-}
-return absl::InvalidArgumentError(
-    fmt::format("{} found different devices: {}; must be stated by --chip and --devices-per-node",
-                findings.tool, fmt::join(texts, ", ")));
+  for (const auto& [name, count] : kinds) {
+    texts.push_back(KindText({.chip = name, .devices = count}));
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("{} found different devices: {}; must be stated by --chip and --devices-per-node",
+                  findings.tool, fmt::join(texts, ", ")));
 }
 
 std::string FirstLine(const std::filesystem::path& path) {

@@ -170,6 +170,19 @@ std::string MissingFor(const Rates& rates, const LogOptions& job) {
   return fmt::format("{}", fmt::join(missing, ", "));
 }
 
+// Takes what a group of a rule has matched.
+void Note(Kind kind, double value, Line& line, Rates& rates) {
+  if (kind == Kind::kStep) line.step = std::llround(std::min(value, 1e15));
+  if (kind == Kind::kSeconds) line.seconds = line.seconds.value_or(0) + value;
+  if (kind == Kind::kSamplesPerSecond) rates.samples_per_second = value;
+  if (kind == Kind::kTokensPerSecondPerDevice) {
+    rates.tokens_per_second_per_device = value;
+  }
+  if (kind == Kind::kStepsPerSecond) rates.steps_per_second = value;
+  if (kind == Kind::kIntervalSeconds) rates.interval_seconds = value;
+  if (kind == Kind::kPeakBytes) line.peak_bytes = value;
+}
+
 std::optional<Line> ReadLine(const Rule& rule, std::string_view text, const LogOptions& job) {
   if (text.find(rule.contains) == std::string_view::npos) return std::nullopt;
   const int count = rule.pattern->NumberOfCapturingGroups() + 1;
@@ -183,16 +196,7 @@ std::optional<Line> ReadLine(const Rule& rule, std::string_view text, const LogO
     const re2::StringPiece& piece = found[static_cast<std::size_t>(group)];
     const std::optional<double> number = NumberIn({piece.data(), piece.size()});
     if (!number.has_value() || *number < 0) continue;
-    const double value = *number * quantity.factor;
-    if (quantity.kind == Kind::kStep) line.step = std::llround(std::min(value, 1e15));
-    if (quantity.kind == Kind::kSeconds) line.seconds = line.seconds.value_or(0) + value;
-    if (quantity.kind == Kind::kSamplesPerSecond) rates.samples_per_second = value;
-    if (quantity.kind == Kind::kTokensPerSecondPerDevice) {
-      rates.tokens_per_second_per_device = value;
-    }
-    if (quantity.kind == Kind::kStepsPerSecond) rates.steps_per_second = value;
-    if (quantity.kind == Kind::kIntervalSeconds) rates.interval_seconds = value;
-    if (quantity.kind == Kind::kPeakBytes) line.peak_bytes = value;
+    Note(quantity.kind, *number * quantity.factor, line, rates);
   }
   const bool has_rate = rates.samples_per_second > 0 || rates.tokens_per_second_per_device > 0;
   if (const std::optional<double> by_rate = SecondsBy(rates, job)) {

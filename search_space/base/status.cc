@@ -86,7 +86,9 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
     const std::string field = Shown(v.field);
     const std::string description = Shown(v.description);
     if (!message.empty()) message += "; ";
-    message += field.empty() ? description : field + " = " + description;
+    if (!field.empty()) message += field;
+    if (!field.empty()) message += " = ";
+    message += description;
     AppendText(field, payload);
     AppendText(description, payload);
   }

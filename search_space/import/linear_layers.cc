@@ -55,17 +55,24 @@ void ReadLinearAttention(ConfigReader& config, ModelSpec& model) {
   }
 }
 
-void ReadLinearLayers(ConfigReader& config, const ModelSpec& model, Layers& layers) {
+namespace {
+
+// Reads a list with a type for each layer. Returns false if it does not fit the layers.
+bool ReadAttentionTypes(ConfigReader& config, Layers& layers) {
   if (const auto kinds = config.Integers("attn_type_list"); kinds.has_value()) {
     if (kinds->size() != layers.size()) {
       config.Reject("attn_type_list",
                     fmt::format("must have an entry for each of the {} layers", layers.size()));
-      return;
+      return false;
     }
     for (std::size_t i = 0; i < layers.size(); ++i) {
       if ((*kinds)[i] == 0) layers[i].mixer = TokenMixer::kLinearAttention;
     }
   }
+  return true;
+}
+
+void ReadKimiDeltaLayers(ConfigReader& config, Layers& layers) {
   config.Object("linear_attn_config", [&](ConfigReader& own) {
     own.Ignore("full_attn_layers");
     for (const int layer : own.Integers("kda_layers").value_or(std::vector<int>())) {
@@ -76,6 +83,13 @@ void ReadLinearLayers(ConfigReader& config, const ModelSpec& model, Layers& laye
       layers[static_cast<std::size_t>(layer) - 1].mixer = TokenMixer::kLinearAttention;
     }
   });
+}
+
+}  // namespace
+
+void ReadLinearLayers(ConfigReader& config, const ModelSpec& model, Layers& layers) {
+  if (!ReadAttentionTypes(config, layers)) return;
+  ReadKimiDeltaLayers(config, layers);
   const bool is_gated = model.linear_attention.has_value() && config.Has("linear_num_value_heads");
   const int group = GroupSize(config);
   if (group > 1 && layers.size() % static_cast<std::size_t>(group) != 0) {
