@@ -110,8 +110,9 @@ void CheckIsFirst(const ClusterRequest& cluster, std::size_t i, LimitChecker& ch
   for (std::size_t j = 0; j < i; ++j) {
     const PoolLinkRequest& other = cluster.pool_links[j];
     if (!((other.from == link.from && other.to == link.to) ||
-          (other.from == link.to && other.to == link.from)))
+          (other.from == link.to && other.to == link.from))) {
       continue;
+    }
     check.Add(fmt::format("pool_links[{}]", i),
               fmt::format("\"{}\" and \"{}\"; pool_links[{}] has {} for this pair, and a pair has "
                           "one link for both directions",

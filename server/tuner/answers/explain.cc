@@ -297,7 +297,7 @@ absl::StatusOr<StudyResult> WholeAnswer(const PreparedQuestion& question,
   for (auto* plan : {&result->model_optimum, &result->baseline}) {
     if (plan->has_value()) (*plan)->exports.clear();
   }
-  return *std::move(result);
+  return std::move(*result);
 }
 
 }  // namespace
