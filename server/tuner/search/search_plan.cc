@@ -76,8 +76,8 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
   if (!plan.replica_groups.empty()) {
     estimate.warnings.emplace_back(
         "no measured run backs estimates of replicas that differ; the wider interval does not "
-        "cover "
-        "that published runs took five to seven times as long (docs/mixed-clusters/plans.md)");
+        "cover that published runs took five to seven times as long "
+        "(docs/mixed-clusters/plans.md)");
   }
   if (plan.optimizer_offload_ratio > 0) {
     estimate.warnings.emplace_back(
