@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports how many tests a run of ctest had, which failed, and which took longest.
+"""Reports how many tests a run of ctest had, which took longest, and which failed with what words.
 
     scripts/test_times.py build/release/Testing/Temporary/LastTest.log
 
@@ -9,6 +9,8 @@ import re
 import sys
 
 MOST = 10
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+LINES_OF_FAILURES = 60
 
 
 def read(log):
@@ -27,6 +29,19 @@ def count(output):
     return int(found.group(1)) if found else 1
 
 
+def failures(name, output):
+    """Yields a line for each failed test of GoogleTest and of Python's unittest, and the words of
+    Vitest on the tests that failed."""
+    for failed in sorted(set(re.findall(r"^\[  FAILED  \] ([^\s,]+\.[^\s,]+)", output, re.M) +
+                             re.findall(r"^(?:FAIL|ERROR): (\S+ \(\S+\))", output, re.M))):
+        yield f"FAILED: {name}: {failed}"
+    plain = COLORS.sub("", output)
+    found = re.search(r"^\S* *(?:Failed (?:Tests|Suites) \d+|Unhandled Error).*", plain, re.M | re.S)
+    if found:
+        for line in [line for line in found.group().splitlines() if line.strip()][:LINES_OF_FAILURES]:
+            yield f"FAILED: {name}: {line}"
+
+
 def main(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         runs = sorted(read(file.read()), reverse=True)
@@ -34,9 +49,8 @@ def main(path):
     for seconds, name, _ in runs[:MOST]:
         print(f"{seconds:8.1f} s  {name}")
     for _, name, output in runs:
-        for failed in sorted(set(re.findall(r"^\[  FAILED  \] ([^\s,]+\.[^\s,]+)", output, re.M) +
-                                 re.findall(r"^(?:FAIL|ERROR): (\S+ \(\S+\))", output, re.M))):
-            print(f"FAILED: {name}: {failed}")
+        for line in failures(name, output):
+            print(line)
 
 
 if __name__ == "__main__":

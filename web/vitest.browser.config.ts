@@ -11,5 +11,7 @@ export default defineConfig({
     hookTimeout: 240_000,
     expect: { poll: { timeout: 120_000 } },
     fileParallelism: false,
+    // Every page takes seconds; a log names only what is far beyond that.
+    slowTestThreshold: 60_000,
   },
 });
