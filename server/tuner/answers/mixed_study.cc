@@ -386,13 +386,26 @@ void NamePoolsLeft(std::vector<PoolAlone>& pools, const PoolAlone& alone,
   }
 }
 
-std::string ReasonToMix(const Heterogeneous& compared) {
+// Says why to launch `launched`, with its own gain where the fastest mix has another.
+std::string ReasonToMix(const Heterogeneous& compared, const RankedPlan& launched,
+                        const Problem& problem) {
   if (compared.tokens_per_second_by_pool.empty()) return "No pool holds the job alone.";
   if (compared.gain_low_ratio.value_or(1) <= 1) return compared.reason + ".";
+  const double own =
+      TokensPerSecond(launched.estimate, problem) / compared.lower_bound_tokens_per_second;
+  const std::string own_words = fmt::format("{:.2f}", own);
+  const std::string fastest = fmt::format("{:.2f}", compared.gain_ratio);
+  const std::string least = fmt::format("more than {:.2f} times with a probability of 90 %",
+                                        compared.gain_low_ratio.value_or(1));
+  if (own_words == fastest) {
+    return fmt::format(
+        "It mixes pools. By the model it has {} times the speed of the best pool alone, and {}.",
+        fastest, least);
+  }
   return fmt::format(
-      "It mixes pools. By the model the fastest mix has {:.2f} times the speed of the best pool "
-      "alone, and more than {:.2f} times with a probability of 90 %.",
-      compared.gain_ratio, compared.gain_low_ratio.value_or(1));
+      "It mixes pools. By the model it has {} times the speed of the best pool alone. The fastest "
+      "mix has {} times, and {}.",
+      own_words, fastest, least);
 }
 
 void WarnIfCut(StudyResult& result) {
@@ -466,7 +479,8 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   result.search = summary.Take(result.model_optimum->estimate.step_time,
                                FloorOf(pools, problem, learnt.calibration));
   if (mixes) {
-    result.recommendation = {.advice = Advice::kLaunch, .reason = ReasonToMix(compared)};
+    result.recommendation = {.advice = Advice::kLaunch,
+                             .reason = ReasonToMix(compared, result.plans.front(), problem)};
   }
   WarnIfCut(result);
   WarnIfReplicasAreAlike(problem, result);

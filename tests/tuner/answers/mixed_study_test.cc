@@ -1,5 +1,6 @@
 #include "server/tuner/answers/mixed_study.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,6 +113,12 @@ TEST(MixedStudyTest, HasTheFilesOfTheMix) {
   ASSERT_THAT(config.other_files, SizeIs(2));
   EXPECT_EQ(std::ranges::count(config.other_files[1].text, '\n'), 8);
   EXPECT_THAT(result.warnings, testing::Not(testing::Contains(HasSubstr("export"))));
+  // It is the fastest mix, and so has one gain.
+  EXPECT_EQ(result.plans.front().plan, result.model_optimum->plan);
+  EXPECT_THAT(
+      result.recommendation->reason,
+      HasSubstr(fmt::format("it has {:.2f} times the speed of the best pool alone, and more",
+                            result.heterogeneous->gain_ratio)));
 }
 
 void ExpectOnePool(const StudyRequest& request, const std::string& pool) {
@@ -345,6 +352,14 @@ TEST(MixedStudyTest, ReplicasThatDifferDoNotWinByAnAssumption) {
   EXPECT_THAT(first.plan.stages, SizeIs(Gt(1U)));
   EXPECT_LT(first.estimate.step_time, 1.28 * result.model_optimum->estimate.step_time);
   EXPECT_THAT(result.heterogeneous->reason, HasSubstr("which no measured run backs"));
+  // The plan's own gain is not that of the replicas.
+  const double own_tokens_per_second = 256 * 2048 / first.estimate.step_time.count();
+  const double gain = own_tokens_per_second / result.heterogeneous->lower_bound_tokens_per_second;
+  ASSERT_LT(gain, result.heterogeneous->gain_ratio - 0.01);
+  EXPECT_THAT(result.recommendation->reason,
+              HasSubstr(fmt::format("it has {:.2f} times the speed of the best pool alone. The "
+                                    "fastest mix has {:.2f} times",
+                                    gain, result.heterogeneous->gain_ratio)));
 }
 
 // A run of replicas that differ teaches of such plans, and nothing of one pool alone. Its time and

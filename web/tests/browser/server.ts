@@ -155,7 +155,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('folder', folder);
   return async () => {
     await Promise.all(children.map(stop));
-    rmSync(folder, { recursive: true });
+    // A process that a job has left may still write there.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
     folder = '';
   };
 }

@@ -162,7 +162,7 @@ describe('the question of a study at several sizes', () => {
     await page.getByRole('textbox', { name: 'Nodes of hopper' }).fill('1, 8');
     await page.getByRole('button', { name: 'Ask' }).click();
     const chart = page.getByRole('figure', { name: 'Throughput by the number of nodes of hopper' });
-    await chart.waitFor({ timeout: 60_000 });
+    await chart.waitFor();
     expect(page.url()).toContain('pool=hopper');
     await chart.getByRole('button', { name: /as a table/ }).click();
     // 8 nodes of ampere and 1 or 8 of hopper, with 8 devices each.
