@@ -30,7 +30,7 @@ trap 'kill "$load" 2>/dev/null || true; slurm_down' EXIT
 # A test reaches this deadline only if it hangs; one round of the longest test takes some minutes.
 passed=0
 ctest --preset "$preset" -L processes -R "$names" --repeat "until-fail:$rounds" --timeout 1200 \
-  --fixture-exclude-any 'slurm_.*' --parallel "$((2 * $(nproc)))" --no-tests=error || passed=$?
+  --fixture-exclude-any 'slurm_.*' --parallel "$((4 * $(nproc)))" --no-tests=error || passed=$?
 echo
 scripts/test_times.py "build/$preset/Testing/Temporary/LastTest.log"
 echo "$rounds rounds in $SECONDS s: $([[ $passed -eq 0 ]] && echo "no failure" || echo "FAILED")"
