@@ -51,8 +51,15 @@ foreach(package libabsl-dev libboost1.74-dev libcli11-dev libeigen3-dev libfmt-d
   if(EXISTS /usr/share/doc/${package}/copyright)
     install(FILES /usr/share/doc/${package}/copyright
             DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses RENAME ${package})
+  else()
+    list(APPEND without_license ${package})
   endif()
 endforeach()
+if(without_license)
+  list(JOIN without_license ", " without_license)
+  message(WARNING "This machine has no license texts of ${without_license}: `cmake --install` leaves them out. "
+                  "Add them before you pass the programs on.")
+endif()
 if(MESHWRIGHT_HAS_WEB)
   foreach(file echarts/LICENSE echarts/NOTICE echarts/licenses/LICENSE-d3 preact/LICENSE
                tslib/LICENSE.txt zrender/LICENSE)

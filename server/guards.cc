@@ -34,35 +34,40 @@ absl::StatusOr<std::shared_ptr<KnownCallers>> ReadCallers(const std::string& pat
   return std::make_shared<KnownCallers>(std::move(callers));
 }
 
-void Reload(const std::string& path, const std::optional<ServerTls>& tls, KnownCallers* callers) {
-  const auto report = [](const absl::Status& status) {
+namespace {
+
+// Logs what has been read again, or why it could not be.
+void ReportReload(std::string_view event, const absl::Status& status) {
+  if (status.ok()) {
+    spdlog::info("event={}", event);
+  } else {
     spdlog::error("event=reload_failed reason={} what=\"{}\"", Reason(status),
                   std::string(status.message()));
-  };
-  if (callers != nullptr) {
-    auto list = CallerList::Load(path);
-    if (list.ok()) {
-      callers->Replace(*std::move(list));
-      spdlog::info("event=callers_reloaded");
-    } else {
-      report(list.status());
-    }
   }
-  if (tls.has_value()) {
-    // gRPC reads the files by itself, without a word.
-    const absl::Status checked = CheckTls(*tls);
-    if (checked.ok()) {
-      spdlog::info("event=certificates_checked");
-    } else {
-      report(checked);
-    }
+}
+
+}  // namespace
+
+void Reload(const Flags& flags, const Reloadable& lists) {
+  if (lists.callers != nullptr) {
+    auto list = CallerList::Load(flags.callers);
+    ReportReload("callers_reloaded", list.status());
+    if (list.ok()) lists.callers->Replace(*std::move(list));
   }
+  if (!flags.job_templates.empty()) {
+    auto read = JobTemplates::Load(flags.job_templates);
+    ReportReload("job_templates_reloaded", read.status());
+    if (read.ok()) lists.templates->Replace(*std::move(read));
+  }
+  // gRPC reads the files by itself, without a word.
+  if (!flags.tls.certificate.empty()) ReportReload("certificates_checked", CheckTls(flags.tls));
 }
 
 absl::StatusOr<JobRules> JobRulesOf(const Flags& flags) {
   JobRules rules = {.takes_stated_jobs = flags.allows_insecure_jobs || !flags.allows_jobs};
   if (flags.job_templates.empty()) return rules;
-  ASSIGN_OR_RETURN(rules.templates, JobTemplates::Load(flags.job_templates));
+  ASSIGN_OR_RETURN(JobTemplates templates, JobTemplates::Load(flags.job_templates));
+  rules.templates->Replace(std::move(templates));
   return rules;
 }
 

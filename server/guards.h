@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,16 +8,21 @@
 #include "server/auth/callers.h"
 #include "server/flags.h"
 #include "server/rpc/services/job_templates.h"
-#include "server/rpc/tls.h"
 
 namespace meshwright {
 
 // Reads the file of callers. Returns null for no file: everybody may do everything.
 absl::StatusOr<std::shared_ptr<KnownCallers>> ReadCallers(const std::string& path);
 
-// Reads the file of callers again, and checks the files of TLS, which are read again anyway. A file
-// of callers with a mistake changes nothing. What is wrong is logged.
-void Reload(const std::string& path, const std::optional<ServerTls>& tls, KnownCallers* callers);
+// Lists of a running server that can be read again.
+struct Reloadable {
+  KnownCallers* callers = nullptr;  // null: there is no such file
+  KnownTemplates* templates = nullptr;
+};
+
+// Reads the files of the lists again, and checks the files of TLS, which are read again anyway.
+// Files with a mistake change nothing. What is wrong is logged.
+void Reload(const Flags& flags, const Reloadable& lists);
 
 // Checks that a server may run jobs, which do whatever their requests say as this program's user:
 // INVALID_ARGUMENT names each condition that is not met.

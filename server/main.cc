@@ -157,11 +157,9 @@ void ForgetAudit(const Engine& engine, int keep_days) {
 }
 
 // Waits for the signal that ends the program. Once a second, looks at the store; once a day,
-// deletes what is too old; at SIGHUP, reads the callers again.
+// deletes what is too old; at SIGHUP, reads the callers and the job templates again.
 int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine,
-               KnownCallers* callers, StoreHealth& health) {
-  std::optional<ServerTls> tls;
-  if (!flags.tls.certificate.empty()) tls = flags.tls;
+               const Reloadable& lists, StoreHealth& health) {
   constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
   auto forgets_at = std::chrono::steady_clock::now();
   while (true) {
@@ -173,7 +171,7 @@ int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& en
     }
     const int signal = sigtimedwait(&end_signals, nullptr, &kSecond);
     if (signal == SIGHUP) {
-      Reload(flags.callers, tls, callers);
+      Reload(flags, lists);
     } else if (signal > 0) {
       return signal;
     }
@@ -407,7 +405,8 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
                knowledge.chips.chips().size());
   NotifySystemd("READY=1");
-  const int signal = WaitForEnd(end_signals, flags, *engine, callers.get(), health);
+  const Reloadable lists = {.callers = callers.get(), .templates = options.jobs.templates.get()};
+  const int signal = WaitForEnd(end_signals, flags, *engine, lists, health);
   spdlog::info("event=stopping signal={}", signal);
   NotifySystemd("STOPPING=1");
   CloseHttp(doors.dashboard);

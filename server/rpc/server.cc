@@ -25,7 +25,7 @@ v1::GetServerInfoResponse InfoOf(const ServerOptions& options, const Knowledge& 
                                  int store_schema_version) {
   return DescribeServer(knowledge, store_schema_version,
                         {.cost_models = options.cost_models,
-                         .job_templates = options.jobs.templates.names(),
+                         .job_templates = options.jobs.templates->Current()->names(),
                          .connection_limit = options.connection_limit,
                          .host_connection_limit = options.host_connection_limit,
                          .watch_limit = options.watch_limit,

@@ -159,6 +159,28 @@ class CallersTest(Folder):
         self.server.send_signal(signal.SIGHUP)
         self.assertIn("tls-cert", self.wait_for_line("event=reload_failed"))
 
+    def test_job_templates_are_read_again(self):
+        folder = self.folder / "templates"
+        folder.mkdir(mode=0o700)
+        (folder / "train.json").write_text('{"folder": "/shared/jobs"}')
+        address = self.start("--listen", "127.0.0.1:0", "--job-templates", str(folder))[0]
+
+        def names():
+            info = self.run_cli("server", "info", "--server", address, *self.token("reader"), "--output", "json")
+            return json.loads(info.stdout).get("job_templates", [])
+        self.assertEqual(names(), ["train"])
+        (folder / "tune.json").write_text('{"folder": "/shared/jobs"}')
+        self.assertEqual(names(), ["train"])
+        self.server.send_signal(signal.SIGHUP)
+        self.wait_for_line("event=job_templates_reloaded")
+        self.assertEqual(names(), ["train", "tune"])
+        # A mistake in one file leaves all as they were.
+        (folder / "train.json").write_text('{"comand": []}')
+        (folder / "tune.json").unlink()
+        self.server.send_signal(signal.SIGHUP)
+        self.assertIn("comand", self.wait_for_line("event=reload_failed"))
+        self.assertEqual(names(), ["train", "tune"])
+
     def refused(self, *flags):
         done = subprocess.run([MESHWRIGHTD, "--db", str(self.folder / "x.db"), *flags],
                               capture_output=True, text=True, timeout=60, check=False)

@@ -317,7 +317,8 @@ TEST_F(JobTemplatesTest, NoFieldIsForgotten) {
 
 TEST_F(JobTemplatesTest, AStrangerNamesNoPathAndNoCommand) {
   WriteTwo();
-  RunningServer running(ServerOptions{.jobs = {.templates = Load()}});
+  RunningServer running(
+      ServerOptions{.jobs = {.templates = std::make_shared<KnownTemplates>(Load())}});
   const auto create = [&](const v1::JobTemplate& job) {
     v1::CreateStudyRequest request;
     *request.mutable_question() = SmallQuestion();

@@ -176,11 +176,22 @@ absl::Status JobTemplates::Resolve(v1::JobTemplate& job) const {
   return absl::OkStatus();
 }
 
+void KnownTemplates::Replace(JobTemplates templates) {
+  auto next = std::make_shared<const JobTemplates>(std::move(templates));
+  const std::lock_guard lock(mutex_);
+  templates_ = std::move(next);
+}
+
+std::shared_ptr<const JobTemplates> KnownTemplates::Current() const {
+  const std::lock_guard lock(mutex_);
+  return templates_;
+}
+
 absl::Status ResolveJob(const JobRules& rules, v1::CreateStudyRequest& request) {
   if (!request.question().trials().has_job()) return absl::OkStatus();
   v1::JobTemplate& job = *request.mutable_question()->mutable_trials()->mutable_job();
   if (rules.takes_stated_jobs && !job.has_template_name()) return absl::OkStatus();
-  return rules.templates.Resolve(job);
+  return rules.templates->Current()->Resolve(job);
 }
 
 }  // namespace meshwright

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,9 +34,22 @@ class JobTemplates {
   std::map<std::string, v1::JobTemplate> by_name_;
 };
 
+// The templates of a server, which may be replaced while calls use those of before.
+class KnownTemplates {
+ public:
+  explicit KnownTemplates(JobTemplates templates = {})
+      : templates_(std::make_shared<const JobTemplates>(std::move(templates))) {}
+  void Replace(JobTemplates templates);
+  [[nodiscard]] std::shared_ptr<const JobTemplates> Current() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const JobTemplates> templates_;
+};
+
 // The jobs that requests of a server may ask for.
 struct JobRules {
-  JobTemplates templates = {};
+  std::shared_ptr<KnownTemplates> templates = std::make_shared<KnownTemplates>();
   // True: a job that names no template is taken as it is stated, because the server runs none, or
   // because its operator allows it.
   bool takes_stated_jobs = false;
