@@ -159,6 +159,15 @@ class CallersTest(Folder):
         self.server.send_signal(signal.SIGHUP)
         self.assertIn("tls-cert", self.wait_for_line("event=reload_failed"))
 
+    def test_the_log_names_caller_call_and_study(self):
+        server = ["--server", self.start("--listen", "127.0.0.1:0", "--log-level", "debug")[0]]
+        self.run_cli("study", "create", *self.question(), "--request-id", "launch-17", *server, *self.token("ci"))
+        self.assertRegex(self.wait_for_line("method=CreateStudy"),
+                         r" code=OK ms=[0-9.]+ caller=ci role=submitter request_id=launch-17 study=study-\w+$")
+        # An id that could be taken for more of the line is left out.
+        self.run_cli("study", "create", *self.question(), "--request-id", "a b=c", *server, *self.token("ci"))
+        self.assertRegex(self.wait_for_line("method=CreateStudy"), r" role=submitter study=study-\w+$")
+
     def test_job_templates_are_read_again(self):
         folder = self.folder / "templates"
         folder.mkdir(mode=0o700)

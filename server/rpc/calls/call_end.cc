@@ -57,6 +57,12 @@ std::string Part(std::string_view key, std::string_view value) {
   return value.empty() ? "" : fmt::format(" {}={}", key, value);
 }
 
+// Returns the id by which the caller repeats a call, unless it could be taken for more of the line.
+std::string RequestIdOf(const ArrivedCall& call) {
+  std::string id = TextOf(call.request, "request_id");
+  return IsPlain(id) ? id : "";
+}
+
 std::string Who(const ArrivedCall& call) {
   if (!call.caller.has_value()) return Part("peer", call.peer);
   const std::string& name = call.caller->name;
@@ -91,10 +97,11 @@ void EndCall(const Reception& reception, const ArrivedCall& call, const absl::St
   }
   const auto level = status.ok() ? spdlog::level::debug : spdlog::level::info;
   if (spdlog::should_log(level)) {
-    spdlog::log(level, "event=call method={} protocol={} code={}{} ms={:.1f}{}{}{}", call.method,
+    spdlog::log(level, "event=call method={} protocol={} code={}{} ms={:.1f}{}{}{}{}", call.method,
                 call.protocol, absl::StatusCodeToString(status.code()),
                 Part("reason", status.ok() ? "" : Reason(status)), 1000 * ended.time.count(),
-                Who(call), Part("study", StudyOf(call, status.ok())), Part("source", ended.source));
+                Who(call), Part("request_id", RequestIdOf(call)),
+                Part("study", StudyOf(call, status.ok())), Part("source", ended.source));
   }
   if (reception.audit && IsAudited(call.method) && !absl::IsUnauthenticated(status)) {
     reception.audit(AuditOf(call, status));
