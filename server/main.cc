@@ -362,6 +362,17 @@ StoreHealth WatchStore(const Flags& flags, const Engine& engine, Server& server,
                      on_change);
 }
 
+void PrintAddresses(const Server& server, const Doors& doors) {
+  fmt::print("listening on {}\n", server.address());
+  if (const HttpServer* http = doors.dashboard.server.get()) {
+    fmt::print("dashboard at http://{}/\n", http->address());
+  }
+  if (const HttpServer* http = doors.metrics.server.get()) {
+    fmt::print("metrics at http://{}{}\n", http->address(), kMetricsAddress);
+  }
+  fflush(stdout);
+}
+
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   if (flags.allows_jobs && !flags.allows_insecure_jobs) {
     RETURN_IF_ERROR(CheckJobsAreGuarded(flags.callers, flags.server.listen));
@@ -394,14 +405,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   doors.dashboard.handler->PassTo(DashboardHandler(face));
   doors.metrics.handler->PassTo(MetricsHandler(face.metrics, callers.get()));
 
-  fmt::print("listening on {}\n", server->address());
-  if (const HttpServer* http = doors.dashboard.server.get()) {
-    fmt::print("dashboard at http://{}/\n", http->address());
-  }
-  if (const HttpServer* http = doors.metrics.server.get()) {
-    fmt::print("metrics at http://{}{}\n", http->address(), kMetricsAddress);
-  }
-  fflush(stdout);
+  PrintAddresses(*server, doors);
   spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
                knowledge.chips.chips().size());
   NotifySystemd("READY=1");

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -106,12 +107,22 @@ void CheckStated(const v1::JobTemplate& job, std::vector<FieldViolation>& found)
   }
 }
 
-// Adds a mistake if the stated limit is above the template's.
-void CheckLimit(std::string_view field, bool is_stated, double stated, bool has_limit, double limit,
+// Adds a mistake if the stated limit is above the template's; each is absent if it is not stated.
+void CheckLimit(std::string_view field, std::optional<double> stated, std::optional<double> limit,
                 std::vector<FieldViolation>& found) {
-  if (!is_stated || !has_limit || stated <= limit) return;
+  if (!stated.has_value() || !limit.has_value() || *stated <= *limit) return;
   found.push_back(
-      Mistake(At(field), fmt::format("{}; must be at most {}, the template's", stated, limit)));
+      Mistake(At(field), fmt::format("{}; must be at most {}, the template's", *stated, *limit)));
+}
+
+std::optional<double> TimeLimitOf(const v1::JobTemplate& job) {
+  if (!job.has_time_limit_seconds()) return std::nullopt;
+  return job.time_limit_seconds();
+}
+
+std::optional<double> QueueLimitOf(const v1::JobTemplate& job) {
+  if (!job.has_queue_limit_seconds()) return std::nullopt;
+  return job.queue_limit_seconds();
 }
 
 }  // namespace
@@ -162,10 +173,8 @@ absl::Status JobTemplates::Resolve(v1::JobTemplate& job) const {
   CheckStated(job, found);
   if (named != by_name_.end()) {
     const v1::JobTemplate& own = named->second;
-    CheckLimit("time_limit_seconds", job.has_time_limit_seconds(), job.time_limit_seconds(),
-               own.has_time_limit_seconds(), own.time_limit_seconds(), found);
-    CheckLimit("queue_limit_seconds", job.has_queue_limit_seconds(), job.queue_limit_seconds(),
-               own.has_queue_limit_seconds(), own.queue_limit_seconds(), found);
+    CheckLimit("time_limit_seconds", TimeLimitOf(job), TimeLimitOf(own), found);
+    CheckLimit("queue_limit_seconds", QueueLimitOf(job), QueueLimitOf(own), found);
   }
   if (!found.empty()) return InvalidFields(found);
   v1::JobTemplate resolved = named->second;

@@ -386,6 +386,15 @@ void NamePoolsLeft(std::vector<PoolAlone>& pools, const PoolAlone& alone,
   }
 }
 
+// Says why the plan to launch is not the fastest mix, if that has replicas that differ.
+void NameReplicasLeft(const ParallelPlan& fastest, const ParallelPlan& launched,
+                      Heterogeneous& compared) {
+  if (fastest.replica_groups.empty() || !launched.replica_groups.empty()) return;
+  compared.reason +=
+      "; the fastest mix has replicas that differ, which no measured run backs: a pipeline over "
+      "the pools is launched";
+}
+
 // Says why to launch `launched`, with its own gain where the fastest mix has another.
 std::string ReasonToMix(const Heterogeneous& compared, const RankedPlan& launched,
                         const Problem& problem) {
@@ -461,12 +470,7 @@ absl::StatusOr<StudyAnswer> AnswerMixed(const PreparedQuestion& question,
   std::optional<RankedPlan> optimum = OptimumOfPools(pools);
   const bool mixes = compared.verdict == MixVerdict::kMix;
   if (!mixes) NamePoolsLeft(pools, *alone, request, compared);
-  if (mixes && !mix->best->plan.replica_groups.empty() &&
-      sure.front().plan.replica_groups.empty()) {
-    compared.reason +=
-        "; the fastest mix has replicas that differ, which no measured run backs: a pipeline over "
-        "the pools is launched";
-  }
+  if (mixes) NameReplicasLeft(mix->best->plan, sure.front().plan, compared);
   StudyResult result =
       mixes ? MixResult(question, std::move(sure), alone) : std::move(*alone->Result());
   const bool is_mix_faster =
