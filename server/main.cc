@@ -33,7 +33,9 @@
 #include "server/engine/engine.h"
 #include "server/engine/engine_options.h"
 #include "server/engine/journal_events.h"
+#include "server/engine/store_files.h"
 #include "server/engine/store_path.h"
+#include "server/engine/wall_clock.h"
 #include "server/flags.h"
 #include "server/guards.h"
 #include "server/http/dashboard.h"
@@ -54,6 +56,7 @@
 #include "server/process/systemd_notice.h"
 #include "server/retention.h"
 #include "server/rpc/calls/call_end.h"
+#include "server/rpc/calls/caller_counts.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services/job_templates.h"
@@ -169,6 +172,7 @@ ReadFace FaceOf(const ServerOptions& options, const Metrics& metrics, const Know
           .server_info = [&options, &knowledge,
                           &engine] { return InfoOf(options, knowledge, engine.schema_version()); },
           .list_cost_models = options.list_cost_models,
+          .list_callers = options.list_callers,
           .learnt = [&engine](std::optional<std::int64_t> up_to) { return engine.History(up_to); },
           .open_model = options.open_model,
           .answers = &engine.answers(),
@@ -270,21 +274,14 @@ EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model, Metrics
           .allows_jobs = flags.allows_jobs};
 }
 
-// Returns the bytes of the store's files.
-std::optional<std::int64_t> StoreBytes(const std::string& path) {
-  const auto database = FactsOf(path);
-  const auto log = FactsOf(path + "-wal");
-  if (!database.has_value()) return std::nullopt;
-  return database->bytes + (log.has_value() ? log->bytes : 0);
-}
-
 MetricReadings ReadingsOf(const std::string& store, const Engine& engine, const Server& server,
                           bool serves) {
+  const StoreSize size = SizeOfStore(store);
   return {.studies = engine.load(),
           .calls = server.load(),
           .answer_cache_bytes = static_cast<std::int64_t>(engine.answers().bytes()),
-          .store_bytes = StoreBytes(store),
-          .store_free_bytes = FreeBytes(store),
+          .store_bytes = size.bytes,
+          .store_free_bytes = size.free_bytes,
           .serves = serves,
           .process = ReadOwnUse()};
 }
@@ -330,7 +327,13 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const std::shared_ptr<KnownCallers> callers, ReadCallers(flags.callers));
   options.callers = callers;
   Metrics metrics(ServerInfo(knowledge, 0).version());
-  options.on_call_end = [&metrics](const EndedCall& call) { metrics.NoteCall(call); };
+  CallerCounts counts(NowMs());
+  options.on_call_end = [&metrics, &counts](const EndedCall& call) {
+    metrics.NoteCall(call);
+    counts.NoteCall(call, NowMs());
+  };
+  options.list_callers = [&counts, &callers] { return counts.List(callers.get()); };
+  options.store_size = [&flags] { return SizeOfStore(flags.store); };
   if (!flags.tls.certificate.empty()) {
     RETURN_IF_ERROR(CheckTls(flags.tls));
     options.tls = flags.tls;

@@ -54,6 +54,12 @@ absl::StatusOr<v1::GetServerInfoResponse> Server(const GlobalFlags& flags) {
   return client.GetServerInfo();
 }
 
+absl::StatusOr<v1::ListCallersResponse> Callers(const GlobalFlags& flags) {
+  if (flags.server.empty()) return v1::ListCallersResponse();
+  ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
+  return client.ListCallers();
+}
+
 struct AuditOptions {
   std::string caller = {};
   std::string method = {};
@@ -121,6 +127,13 @@ void AddServerCommand(CLI::App& app, Program& program) {
   show.callback([&program] {
     program.run = [&program] {
       return Print(Server(program.flags), program.flags.output, ServerTable);
+    };
+  });
+  CLI::App& callers = *group.add_subcommand(
+      "callers", "list who may call, and how often each has called since the server started");
+  callers.callback([&program] {
+    program.run = [&program] {
+      return Print(Callers(program.flags), program.flags.output, CallerTable);
     };
   });
   auto options = std::make_shared<AuditOptions>();

@@ -27,6 +27,7 @@
 #include "server/engine/followers.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/journal_events.h"
+#include "server/engine/store_files.h"
 #include "server/http/dashboard.h"
 #include "server/http/http_server.h"
 #include "server/http/read_face.h"
@@ -72,7 +73,8 @@ int Serve(const std::string& listen, const GlobalFlags& flags) {
       .server_info =
           [&] {
             const auto store = OpenLocalReader(flags.store);
-            return ServerInfo(*knowledge, store.ok() ? store->schema_version() : 0);
+            return ServerInfo(*knowledge, store.ok() ? store->schema_version() : 0,
+                              SizeOfStore(flags.store));
           },
       .show = ShownStudy,
       .learnt =

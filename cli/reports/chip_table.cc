@@ -107,7 +107,31 @@ std::string ServerTable(const v1::GetServerInfoResponse& server, int columns) {
   if (server.job_templates_size() > 0) {
     table.AddRow({"job templates", fmt::format("{}", fmt::join(server.job_templates(), ", "))});
   }
+  if (server.has_store_bytes()) {
+    table.AddRow({"store", fmt::format("{:.1f} MiB",
+                                       static_cast<double>(server.store_bytes()) / (1 << 20))});
+  }
   return table.Text("", columns);
+}
+
+std::string CallerTable(const v1::ListCallersResponse& callers, int columns) {
+  if (!callers.has_list()) return "everybody may call: the server has no list of callers\n";
+  Table table({{.title = "caller"},
+               {.title = "role"},
+               {.title = "calls", .align = Align::kRight},
+               {.title = "role too low", .align = Align::kRight},
+               {.title = "failed", .align = Align::kRight},
+               {.title = "last call"}});
+  for (const v1::Caller& caller : callers.callers()) {
+    table.AddRow({caller.is_listed() ? caller.name() : caller.name() + " (not listed)",
+                  caller.role(), fmt::format("{}", caller.call_count()),
+                  fmt::format("{}", caller.refused_count()),
+                  fmt::format("{}", caller.failed_count()),
+                  caller.last_call_time().empty() ? "-" : caller.last_call_time()});
+  }
+  return table.Text("", columns) + fmt::format("counted from {}; {} calls of unknown callers\n",
+                                               callers.counted_from(),
+                                               callers.unknown_call_count());
 }
 
 }  // namespace meshwright

@@ -10,5 +10,6 @@ namespace meshwright {
 std::string ChipTable(const v1::ListChipsResponse& chips, int columns);
 std::string ChipReport(const v1::Chip& chip, int columns);
 std::string ServerTable(const v1::GetServerInfoResponse& server, int columns);
+std::string CallerTable(const v1::ListCallersResponse& callers, int columns);
 
 }  // namespace meshwright

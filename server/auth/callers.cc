@@ -8,6 +8,7 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -125,6 +126,13 @@ std::optional<KnownCaller> CallerList::OfCertificate(std::string_view name) cons
   const auto found = certificates_.find(name);
   if (found == certificates_.end()) return std::nullopt;
   return found->second;
+}
+
+std::vector<KnownCaller> CallerList::All() const {
+  std::set<KnownCaller> callers;
+  for (const auto& [digest, caller] : tokens_) callers.insert(caller);
+  for (const auto& [name, caller] : certificates_) callers.insert(caller);
+  return {callers.begin(), callers.end()};
 }
 
 void KnownCallers::Replace(CallerList list) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -7,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -26,6 +28,7 @@ std::string_view Word(Role role);
 struct KnownCaller {
   std::string name = {};
   Role role = Role::kViewer;
+  auto operator<=>(const KnownCaller&) const = default;
 };
 
 // The callers that a server knows, by a file with one line for each: a name, a role, and either
@@ -41,6 +44,9 @@ class CallerList {
 
   [[nodiscard]] std::optional<KnownCaller> OfToken(std::string_view token) const;
   [[nodiscard]] std::optional<KnownCaller> OfCertificate(std::string_view name) const;
+
+  // Returns each name with each of its roles once, sorted by both.
+  [[nodiscard]] std::vector<KnownCaller> All() const;
 
  private:
   std::map<std::string, KnownCaller, std::less<>> tokens_;  // by the token's digest

@@ -57,6 +57,7 @@ constexpr std::array kMethods = {
     MethodRole{"RetractMeasurement", Role::kOperator, true},
     MethodRole{"BackupStore", Role::kAdmin, true},
     MethodRole{"ListAuditEvents", Role::kAdmin},
+    MethodRole{"ListCallers", Role::kAdmin},
 };
 
 }  // namespace

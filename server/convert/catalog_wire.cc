@@ -7,6 +7,7 @@
 #include "search_space/spec/choices.h"
 #include "server/convert/status_wire.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/chip_calibration/coverage.h"
 #include "server/tuner/chip_calibration/group_bandwidth.h"
 #include "server/tuner/question/knowledge.h"
 #include "vendor_models/chip_file.h"
@@ -46,6 +47,16 @@ v1::Chip ToWire(const ChipEntry& entry, bool with_figures) {
     name.set_name(from.name);
     name.set_source(from.source);
   }
+  for (const OperatorCoverage& from : CoverageOf(entry)) {
+    v1::OperatorCoverage& covered = *chip.add_coverage();
+    covered.set_name(from.name);
+    covered.set_detail(from.detail);
+    covered.set_size_unit(from.size_unit);
+    covered.mutable_sizes()->Assign(from.sizes.begin(), from.sizes.end());
+    covered.set_provenance(std::string(Word(from.provenance)));
+    covered.set_confidence(std::string(Word(from.confidence)));
+    covered.set_source(from.source);
+  }
   for (const GroupBandwidth& from : GroupBandwidths(spec)) {
     v1::GroupBandwidth& group = *chip.add_group_bandwidths();
     group.set_rank_count(from.ranks);
@@ -80,7 +91,8 @@ absl::StatusOr<v1::GetChipResponse> GetChip(const Catalogue& catalogue, const st
   return response;
 }
 
-v1::GetServerInfoResponse ServerInfo(const Knowledge& knowledge, int store_schema_version) {
+v1::GetServerInfoResponse ServerInfo(const Knowledge& knowledge, int store_schema_version,
+                                     const StoreSize& store) {
   v1::GetServerInfoResponse response;
   response.set_version(MESHWRIGHT_VERSION);
   response.set_api_version(kApiVersion);
@@ -89,6 +101,8 @@ v1::GetServerInfoResponse ServerInfo(const Knowledge& knowledge, int store_schem
   for (const std::string& strategy : StrategyNames()) response.add_strategies(strategy);
   for (const std::string& name : knowledge.frameworks.Names()) response.add_frameworks(name);
   response.set_chip_count(static_cast<int>(knowledge.chips.chips().size()));
+  if (store.bytes.has_value()) response.set_store_bytes(*store.bytes);
+  if (store.free_bytes.has_value()) response.set_store_free_bytes(*store.free_bytes);
   return response;
 }
 

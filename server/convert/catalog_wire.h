@@ -2,6 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
+#include "server/engine/store_files.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "vendor_models/catalogue.h"
@@ -15,6 +16,7 @@ namespace meshwright {
 v1::Chip ToWire(const ChipEntry& entry, bool with_figures);
 v1::ListChipsResponse ListChips(const Catalogue& catalogue);
 absl::StatusOr<v1::GetChipResponse> GetChip(const Catalogue& catalogue, const std::string& id);
-v1::GetServerInfoResponse ServerInfo(const Knowledge& knowledge, int store_schema_version);
+v1::GetServerInfoResponse ServerInfo(const Knowledge& knowledge, int store_schema_version,
+                                     const StoreSize& store = {});
 
 }  // namespace meshwright

@@ -30,6 +30,14 @@ absl::Status CheckOne(const std::string& path, const FileFacts& opened, bool may
 
 }  // namespace
 
+StoreSize SizeOfStore(const std::string& path) {
+  const auto database = FactsOf(path);
+  if (!database.has_value()) return {};
+  const auto log = FactsOf(path + kLogEnd);
+  return {.bytes = database->bytes + (log.has_value() ? log->bytes : 0),
+          .free_bytes = FreeBytes(path)};
+}
+
 StoreFiles::StoreFiles(std::string path)
     : path_(std::move(path)), database_(path_.empty() ? std::nullopt : FactsOf(path_)) {}
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -8,6 +9,13 @@
 #include "server/process/file_facts.h"
 
 namespace meshwright {
+
+// The size of a store's files, and what is free on their file system; nullopt if not known.
+struct StoreSize {
+  std::optional<std::int64_t> bytes = {};
+  std::optional<std::int64_t> free_bytes = {};
+};
+StoreSize SizeOfStore(const std::string& path);
 
 // The files of an open store: the database and, beside it, the log of what is not in it yet. SQLite
 // goes on to write into files that were deleted or replaced, and nobody would find that again. May

@@ -70,6 +70,10 @@ absl::StatusOr<v1::ListCostModelsResponse> CostModels(const ReadFace& face,
                                                       const v1::ListCostModelsRequest&) {
   return face.list_cost_models ? face.list_cost_models() : v1::ListCostModelsResponse();
 }
+absl::StatusOr<v1::ListCallersResponse> Callers(const ReadFace& face,
+                                                const v1::ListCallersRequest&) {
+  return face.list_callers ? face.list_callers() : v1::ListCallersResponse();
+}
 absl::StatusOr<v1::ListChipsResponse> Chips(const ReadFace& face, const v1::ListChipsRequest&) {
   return ListChips(face.knowledge.chips);
 }
@@ -145,6 +149,7 @@ struct Route {
 constexpr Route kRoutes[] = {
     {"/v1/server", Read<v1::GetServerInfoRequest, ServerInfoOf>},
     {"/v1/costModels", Read<v1::ListCostModelsRequest, CostModels>},
+    {"/v1/callers", Read<v1::ListCallersRequest, Callers>},
     {"/v1/chips", Read<v1::ListChipsRequest, Chips>},
     {"/v1/chips/{chip_id}", Read<v1::GetChipRequest, Chip>},
     {"/v1/studies", Read<v1::ListStudiesRequest, Studies>},

@@ -59,6 +59,7 @@ struct ReadFace {
   const EventFeed feed;
   const std::function<v1::GetServerInfoResponse()> server_info;
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};  // null: there are none
+  const std::function<v1::ListCallersResponse()> list_callers = {};  // null: everybody may call
   const ShowStudy show = AsStored;
   // The measurements that questions learn from.
   const OpenHistory learnt = [](std::optional<std::int64_t>) { return HistorySource(); };

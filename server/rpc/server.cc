@@ -29,7 +29,8 @@ v1::GetServerInfoResponse InfoOf(const ServerOptions& options, const Knowledge& 
                          .connection_limit = options.connection_limit,
                          .host_connection_limit = options.host_connection_limit,
                          .watch_limit = options.watch_limit,
-                         .host_watch_limit = options.host_watch_limit});
+                         .host_watch_limit = options.host_watch_limit,
+                         .store = options.store_size ? options.store_size() : StoreSize()});
 }
 
 Reception ReceptionOf(const ServerOptions& options, const Engine& engine) {
@@ -56,6 +57,7 @@ struct Server::State {
                   return InfoOf(options, knowledge, engine.schema_version());
                 },
                 options_in.list_cost_models,
+                options_in.list_callers,
                 ReceptionOf(options, engine)},
         recommendation(MakeRecommendationService(context)),
         tuning(MakeTuningService(context, {.heartbeat = options_in.heartbeat,

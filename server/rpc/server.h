@@ -11,6 +11,7 @@
 #include "meshwright/v1/catalog.pb.h"
 #include "server/auth/callers.h"
 #include "server/engine/engine.h"
+#include "server/engine/store_files.h"
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
 #include "server/rpc/services/job_templates.h"
@@ -36,6 +37,8 @@ struct ServerOptions {
   OpenPlanModel open_model = {};  // opens vendors' models, which outlive the server; null: none
   std::vector<std::string> cost_models = {};                          // their names
   std::function<v1::ListCostModelsResponse()> list_cost_models = {};  // reads their files anew
+  std::function<v1::ListCallersResponse()> list_callers = {};         // null: nobody counts calls
+  std::function<StoreSize()> store_size = {};                         // null: it is not known
   JobRules jobs = {};  // the jobs that studies may run
   // The limits of what all callers together, and those on one machine, may have open.
   int connection_limit = 4096;

@@ -156,7 +156,8 @@ TEST_F(ReadApiTest, EveryAddressAnswersWithItsMessage) {
   EXPECT_EQ(Get("/v1/studies/a/plans/first").status, 400);
   EXPECT_EQ(Get("/v1/studies/a/trials/0").status, 400);
   EXPECT_THAT(Get("/v1/auditEvents").body, HasSubstr(R"({"events": [])"));
-  EXPECT_EQ(ReadAddresses().size(), 21U);  // those above, of events, and of the description
+  EXPECT_THAT(Get("/v1/callers").body, HasSubstr(R"("has_list": false)"));
+  EXPECT_EQ(ReadAddresses().size(), 22U);  // those above, of events, and of the description
 }
 
 TEST_F(ReadApiTest, TheDescriptionHasEveryAddressAndNoOther) {

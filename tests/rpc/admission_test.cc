@@ -114,6 +114,11 @@ TEST_F(AdmissionTest, PermissionComesBeforeExistence) {
   EXPECT_TRUE(absl::IsNotFound(As("submitter").ResumeStudy("no-such-study").status()));
 }
 
+TEST_F(AdmissionTest, OnlyAdministratorsSeeWhoCalls) {
+  EXPECT_TRUE(absl::IsPermissionDenied(As("operator").ListCallers().status()));
+  EXPECT_TRUE(As("admin").ListCallers().ok());
+}
+
 TEST_F(AdmissionTest, JobsNeedAnOperator) {
   v1::CreateStudyRequest request;
   *request.mutable_question() = SmallQuestion();

@@ -91,7 +91,10 @@ void EndCall(const Reception& reception, const ArrivedCall& call, const absl::St
                      .protocol = call.protocol,
                      .code = status.code(),
                      .time = std::chrono::steady_clock::now() - call.time};
-  if (call.caller.has_value()) ended.role = call.caller->role;
+  if (call.caller.has_value()) {
+    ended.role = call.caller->role;
+    ended.caller = call.caller->name;
+  }
   if (status.ok() && call.method == "Recommend" && call.response != nullptr) {
     ended.source = TextOf(*call.response, "source");
   }

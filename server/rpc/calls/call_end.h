@@ -34,6 +34,7 @@ struct EndedCall {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::chrono::duration<double> time{0};  // since it arrived, so with its time in a queue
   std::optional<Role> role = {};          // absent: nobody known, or everybody may call
+  std::string caller = {};                // name of who has this role; empty without a role
   std::string source = {};                // RecommendResponse.source; empty for other calls
 };
 

@@ -416,6 +416,10 @@ absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
               {});
 }
 
+absl::StatusOr<v1::ListCallersResponse> Client::ListCallers() {
+  return Call(*stubs_->server, &v1::ServerService::Stub::ListCallers, v1::ListCallersRequest(), {});
+}
+
 absl::StatusOr<v1::ListCostModelsResponse> Client::ListCostModels() {
   return Call(*stubs_->server, &v1::ServerService::Stub::ListCostModels,
               v1::ListCostModelsRequest(), {});

@@ -124,6 +124,7 @@ class Client {
   absl::StatusOr<v1::ListChipsResponse> ListChips();
   absl::StatusOr<v1::GetChipResponse> GetChip(const std::string& id);
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
+  absl::StatusOr<v1::ListCallersResponse> ListCallers();
   absl::StatusOr<v1::ListCostModelsResponse> ListCostModels();
 
  private:

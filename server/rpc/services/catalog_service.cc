@@ -67,6 +67,15 @@ class ServerService final : public v1::ServerService::CallbackService {
         });
   }
 
+  grpc::ServerUnaryReactor* ListCallers(grpc::CallbackServerContext* context,
+                                        const v1::ListCallersRequest* request,
+                                        v1::ListCallersResponse* response) override {
+    return Answer({context_.reception, *context, "ListCallers", *request, response}, [&] {
+      if (context_.list_callers) *response = context_.list_callers();
+      return absl::OkStatus();
+    });
+  }
+
  private:
   const ServiceContext context_;
 };

@@ -47,7 +47,7 @@ std::vector<Limit> LimitsOf(const ServerFacts& facts) {
 
 v1::GetServerInfoResponse DescribeServer(const Knowledge& knowledge, int store_schema_version,
                                          const ServerFacts& facts) {
-  v1::GetServerInfoResponse info = ServerInfo(knowledge, store_schema_version);
+  v1::GetServerInfoResponse info = ServerInfo(knowledge, store_schema_version, facts.store);
   info.mutable_cost_models()->Assign(facts.cost_models.begin(), facts.cost_models.end());
   info.mutable_job_templates()->Assign(facts.job_templates.begin(), facts.job_templates.end());
   for (const Limit& limit : LimitsOf(facts)) {

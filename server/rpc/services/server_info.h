@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "meshwright/v1/catalog.pb.h"
+#include "server/engine/store_files.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 
@@ -18,6 +19,7 @@ struct ServerFacts {
   int host_connection_limit = 0;
   int watch_limit = 0;
   int host_watch_limit = 0;
+  StoreSize store = {};
 };
 
 // Returns how a server describes itself: what the program knows, what it was given, and its limits,

@@ -41,6 +41,7 @@ struct ServiceContext {
   const JobRules& jobs;
   const std::function<v1::GetServerInfoResponse()> server_info = {};
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
+  const std::function<v1::ListCallersResponse()> list_callers = {};
   const Reception reception = {};
 };
 
