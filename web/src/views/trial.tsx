@@ -10,9 +10,6 @@ import { linkTo } from '../router';
 import { useText } from '../text/text';
 import { OutcomeBadge } from './runs';
 
-/** A file to send has the first thousand. */
-const trialQuery = embedded ? { page_size: 1000 } : { page_size: 200 };
-
 /** Returns the words of a command so that a shell reads them as they are. */
 export function shellLine(words: readonly string[]): string {
   const quoted = (word: string) =>
@@ -212,24 +209,23 @@ function Detail(props: {
 
 /** Returns a trial with its attempts; without a trial if the study has none of this number. */
 async function trialOf(id: string, number: string, signal: AbortSignal): Promise<GetTrialResponse> {
-  const trial = await findTrial(id, number, signal);
-  if (!trial) return { attempts: [] };
-  // A file has the attempts of all trials, without their logs.
-  const { attempts } = await api.attempts(id, embedded ? {} : { trial_number: number }, signal);
-  return { trial, attempts: attempts.filter(({ trial_number }) => String(trial_number) === number) };
-}
-
-/** Looks at the first page of the list, and asks for the trial by its number only if there are more. */
-async function findTrial(id: string, number: string, signal: AbortSignal): Promise<Trial | undefined> {
-  const { trials, next_page_token } = await api.trials(id, trialQuery, signal);
-  const listed = trials.find((trial) => String(trial.number) === number);
-  if (listed || embedded || next_page_token === '' || !/^\d+$/.test(number)) return listed;
+  if (embedded) return trialInFile(id, number, signal);
+  if (!/^[1-9]\d*$/.test(number)) return { attempts: [] };
   try {
-    return (await api.trial(id, number, signal)).trial;
+    return await api.trial(id, number, signal);
   } catch (error) {
-    if (error instanceof ApiError && error.isAbsent) return undefined;
+    if (error instanceof ApiError && error.isAbsent) return { attempts: [] };
     throw error;
   }
+}
+
+/** A file has the first thousand trials in a list, and the attempts of all of them, without logs. */
+async function trialInFile(id: string, number: string, signal: AbortSignal): Promise<GetTrialResponse> {
+  const { trials } = await api.trials(id, { page_size: 1000 }, signal);
+  const trial = trials.find((listed) => String(listed.number) === number);
+  if (!trial) return { attempts: [] };
+  const { attempts } = await api.attempts(id, {}, signal);
+  return { trial, attempts: attempts.filter(({ trial_number }) => String(trial_number) === number) };
 }
 
 export function TrialPage(props: { study: GetStudyResponse; number: string; changes?: Changes }) {
