@@ -13,8 +13,9 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/axes.ts
     src/charts/chart.tsx
     src/charts/chips.ts
-    src/charts/cost_front.ts
     src/charts/cluster.ts
+    src/charts/cost_front.ts
+    src/charts/coverage.ts
     src/charts/dimensions.ts
     src/charts/drawing.ts
     src/charts/engine.ts
@@ -28,32 +29,35 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/search.ts
     src/charts/spec.ts
     src/charts/stages.ts
-    src/charts/throughput.ts
     src/charts/step_time.ts
+    src/charts/throughput.ts
     src/charts/timeline.ts
     src/main.tsx
     src/parts/alternatives.ts
     src/parts/ask_fields.tsx
-    src/parts/calibration_file.tsx
+    src/parts/calibration_report.tsx
     src/parts/chip_figures.ts
+    src/parts/conformance_report.tsx
     src/parts/data_table.tsx
     src/parts/file_drop.tsx
     src/parts/filters.tsx
     src/parts/gains.ts
-    src/parts/launch.tsx
     src/parts/gradually.ts
     src/parts/in_sight.ts
+    src/parts/launch.tsx
     src/parts/list_table.tsx
+    src/parts/operators.ts
     src/parts/pieces.tsx
     src/parts/plan_axes.ts
     src/parts/plan_words.ts
     src/parts/pools.ts
-    src/parts/study_pairs.ts
     src/parts/question.ts
     src/parts/rank_layout.ts
     src/parts/report_file.tsx
     src/parts/run_errors.ts
     src/parts/save.ts
+    src/parts/study_filters.tsx
+    src/parts/study_pairs.ts
     src/parts/study_state.tsx
     src/parts/study_words.tsx
     src/parts/sweep.ts
@@ -74,12 +78,15 @@ set(MESHWRIGHT_WEB_SOURCES
     src/text/text.ts
     src/theme.ts
     src/views/ask.tsx
-    src/views/compare.tsx
+    src/views/bring_up.tsx
+    src/views/callers.tsx
     src/views/chip.tsx
     src/views/chip_comparison.tsx
+    src/views/chip_coverage.tsx
     src/views/chips.tsx
-    src/views/decision.tsx
     src/views/cluster.tsx
+    src/views/compare.tsx
+    src/views/decision.tsx
     src/views/dimensions.tsx
     src/views/operations.tsx
     src/views/overview.tsx

@@ -131,7 +131,7 @@ function viewOf(place: Place): JSX.Element | undefined {
   if (kind === 'quality' && id === undefined) return <Quality place={place} />;
   if (kind === 'chips') return <Chips key={id ?? ''} place={place} />;
   if (kind === 'runs') return <Runs place={place} />;
-  if (kind === 'operations' && id === undefined) return <Operations />;
+  if (kind === 'operations' && (id === undefined || id === 'calls')) return <Operations place={place} />;
   return undefined;
 }
 

@@ -14,7 +14,9 @@ import type {
   GetTrialResponse,
   Infeasible,
   ListAttemptsResponse,
+  ListAuditEventsResponse,
   ListCalibrationsResponse,
+  ListCallersResponse,
   ListChipsResponse,
   ListCostModelsResponse,
   ListJobReportsResponse,
@@ -56,6 +58,10 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+  /** True if the caller's role is too low. */
+  get isForbidden(): boolean {
+    return this.httpStatus === 403 && this.reason === 'ROLE_TOO_LOW';
+  }
   get isAbsent(): boolean {
     return this.httpStatus === 404;
   }
@@ -68,11 +74,15 @@ export class ApiError extends Error {
 /** Values of a request's fields; nested fields have dotted names (filter.state). */
 export type Query = Record<string, string | number | undefined>;
 
-/** Returns the address of a resource, such as v1/studies?page_size=50. Empty values are left out. */
+/**
+ * Returns the address of a resource, such as v1/studies?page_size=50. Empty values are left out, but
+ * for those of labels: a label without a value is one, too.
+ */
 export function addressOf(path: readonly string[], query: Query = {}): string {
   const parameters = new URLSearchParams();
   for (const [field, value] of Object.entries(query)) {
-    if (value !== undefined && value !== '') parameters.set(field, String(value));
+    const isStated = value !== '' || field.startsWith('filter.labels.');
+    if (value !== undefined && isStated) parameters.set(field, String(value));
   }
   const text = parameters.toString();
   return `v1/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
@@ -178,6 +188,9 @@ export const api = {
     read<GetTrialResponse>(['studies', id, 'trials', number], {}, signal),
   attempts: (id: string, query: Query, signal?: AbortSignal) =>
     read<ListAttemptsResponse>(['studies', id, 'attempts'], query, signal),
+  callers: (signal?: AbortSignal) => read<ListCallersResponse>(['callers'], {}, signal),
+  auditEvents: (query: Query, signal?: AbortSignal) =>
+    read<ListAuditEventsResponse>(['auditEvents'], query, signal),
   costModels: (signal?: AbortSignal) => read<ListCostModelsResponse>(['costModels'], {}, signal),
   chips: (signal?: AbortSignal) => read<ListChipsResponse>(['chips'], {}, signal),
   chip: (id: string, signal?: AbortSignal) => read<GetChipResponse>(['chips', id], {}, signal),

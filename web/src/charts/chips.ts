@@ -2,6 +2,7 @@
 // how it compares with another one.
 import type { Chip, ChipCalibration, GroupBandwidth, PastRun } from '../api/wire';
 import { coverageOf, halfPrecisionPeak, provenanceOrder } from '../parts/chip_figures';
+import { operatorName } from '../parts/operators';
 import type { Text } from '../text/text';
 import { nameAxis, tooltipOf, valueAxis } from './axes';
 import type { Palette } from './palette';
@@ -208,8 +209,7 @@ export function residualsSpec(evidence: readonly PastRun[], text: Text): ChartSp
 /** The held-out error of each operator that a calibration has fitted, against its limit. */
 export function fitsSpec(calibration: ChipCalibration, text: Text): ChartSpec {
   const { format, say } = text;
-  const nameOf = ({ name, detail }: ChipCalibration['operators'][number]) =>
-    [name.replaceAll('_', ' '), detail].filter(Boolean).join(', ');
+  const nameOf = (operator: ChipCalibration['operators'][number]) => operatorName(operator, text);
   const fitted = calibration.operators.filter(({ held_out }) => (held_out?.point_count ?? 0) > 0);
   const good = calibration.operators.filter(({ verdict }) => verdict === 'good').length;
   const ratio = (value: number | undefined): Cell =>

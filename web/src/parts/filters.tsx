@@ -1,6 +1,6 @@
 // Filters of a list. Their values stand in the address, so that a filtered view can be sent.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useId, useState } from 'preact/hooks';
 import { goTo, linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 
@@ -48,9 +48,19 @@ export function SelectFilter(props: {
   );
 }
 
-/** A text that is looked for; it comes into the address when it is entered or left. */
-export function TextFilter(props: { place: Place; name: string; label: string; hint: string }) {
-  const { place, name } = props;
+/**
+ * A text that is looked for; it comes into the address when it is entered or left. `known`: texts that
+ * are offered while somebody types.
+ */
+export function TextFilter(props: {
+  place: Place;
+  name: string;
+  label: string;
+  hint: string;
+  known?: readonly string[];
+}) {
+  const { place, name, known = [] } = props;
+  const list = useId();
   const stated = place.query[name] ?? '';
   const [typed, setTyped] = useState(stated);
   useEffect(() => setTyped(stated), [stated]);
@@ -61,6 +71,7 @@ export function TextFilter(props: { place: Place; name: string; label: string; h
       {props.label}
       <input
         type="search"
+        {...(known.length > 0 ? { list } : {})}
         value={typed}
         placeholder={props.hint}
         onInput={(event) => setTyped(event.currentTarget.value)}
@@ -69,6 +80,13 @@ export function TextFilter(props: { place: Place; name: string; label: string; h
           if (event.key === 'Enter') set(event.currentTarget.value);
         }}
       />
+      {known.length > 0 && (
+        <datalist id={list}>
+          {known.map((value) => (
+            <option key={value} value={value} />
+          ))}
+        </datalist>
+      )}
     </label>
   );
 }

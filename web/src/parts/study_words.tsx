@@ -6,6 +6,7 @@ import { api, ApiError, type StudyWords } from '../api/client';
 import type { Study } from '../api/wire';
 import { useText } from '../text/text';
 import { errorSentence } from './pieces';
+import { LabelLinks } from './study_filters';
 
 /** Labels as lines of a text: team=vision. */
 export const linesOf = (labels: Record<string, string>): string =>
@@ -49,18 +50,10 @@ export function wordsOf(draft: Draft, study: Study): StudyWords {
 }
 
 function Said({ study }: { study: Study }) {
-  const { say } = useText();
-  const labels = Object.keys(study.labels).sort();
   return (
     <>
       {study.note !== '' && <p class="study-note">{study.note}</p>}
-      {labels.length > 0 && (
-        <ul class="labels" aria-label={say('words.labels')}>
-          {labels.map((key) => (
-            <li key={key}>{study.labels[key] === '' ? key : `${key}: ${study.labels[key]}`}</li>
-          ))}
-        </ul>
-      )}
+      <LabelLinks study={study} />
     </>
   );
 }

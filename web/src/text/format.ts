@@ -16,6 +16,8 @@ export interface Formats {
   /** "58.1 to 87.9 s", with one unit if both have the same. */
   secondsRange(low: number, high: number): string;
   gib(bytes: number): string;
+  /** In the largest unit from KiB to TiB of which there is one; for files. */
+  bytes(bytes: number): string;
   percent(ratio: number): string;
   /** With its sign: +5.8 %. */
   change(ratio: number): string;
@@ -86,6 +88,11 @@ export function formatsOf(locale: string): Formats {
       return unitA === unitB
         ? `${a} – ${b}${space}${unitB}`
         : `${a}${space}${unitA} – ${b}${space}${unitB}`;
+    },
+    bytes: (value) => {
+      const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+      const step = Math.min(Math.floor(Math.log2(Math.max(value, 1)) / 10), units.length - 1);
+      return `${number(value / 2 ** (10 * step), step === 0 ? 0 : 1)}${space}${units[step]}`;
     },
     gib: (bytes) => `${number(bytes / bytesPerGib, 1)}${space}GiB`,
     percent: (ratio) => percent(ratio, 1),

@@ -48,7 +48,12 @@ export type WordGroup =
   | 'generation'
   | 'linkPath'
   | 'modelKind'
-  | 'modelState';
+  | 'modelState'
+  | 'role'
+  | 'operator'
+  | 'operatorDetail'
+  | 'check'
+  | 'protocol';
 
 const chinese = '[\\u3000-\\u303f\\u4e00-\\u9fff\\uff00-\\uffef]';
 const gaps = new RegExp(`(?<=${chinese}) (?=${chinese})`, 'g');

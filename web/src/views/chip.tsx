@@ -5,7 +5,6 @@ import { useRead } from '../api/use_read';
 import type { Chip, Measurement, StoredCalibration } from '../api/wire';
 import { Chart } from '../charts/chart';
 import { figureCoverageSpec, groupBandwidthSpec, residualsSpec } from '../charts/chips';
-import { CalibrationFile } from '../parts/calibration_file';
 import { figureText, halfPrecisionPeak, readinessOf } from '../parts/chip_figures';
 import { FilterBar, SelectFilter } from '../parts/filters';
 import { ListTable } from '../parts/list_table';
@@ -13,7 +12,9 @@ import { ServerSentences, Shown, Tile } from '../parts/pieces';
 import { runsOf, summaryOf } from '../parts/run_errors';
 import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
+import { BringUpReports } from './bring_up';
 import { ChipComparison } from './chip_comparison';
+import { ChipCoverage } from './chip_coverage';
 import { ReadinessBadge } from './chips';
 
 const calibrationPage = 20;
@@ -201,10 +202,11 @@ function Detail(props: { chip: Chip; place: Place; chips: readonly Chip[]; measu
             <Chart spec={charts.coverage} />
             {chip.group_bandwidths.length > 0 && <Chart spec={charts.groups} />}
           </div>
+          <ChipCoverage chip={chip} />
           <Shown reading={calibrations}>
             {(listed) => <Calibrations stored={listed.calibrations} />}
           </Shown>
-          <CalibrationFile chip={chip.id} />
+          <BringUpReports chip={chip.id} />
           <Figures chip={chip} />
           <ServerSentences title={say('chip.notes')} sentences={chip.notes === '' ? [] : [chip.notes]} />
         </div>

@@ -1,12 +1,14 @@
-// The server itself: its versions, what it can do, its store, its queue and the vendors' models.
+// The server itself: its versions, what it can do, its store, its queue and the vendors' models; and who
+// calls it.
 import { useEffect } from 'preact/hooks';
 import { api } from '../api/client';
 import { useRead } from '../api/use_read';
 import type { CostModel, GetServerInfoResponse, Measurement, ServerLimit, Study } from '../api/wire';
 import { ListTable } from '../parts/list_table';
 import { Shown, StateBadge, Tile } from '../parts/pieces';
-import { linkTo } from '../router';
+import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
+import { Callers } from './callers';
 
 /** States of studies that use the server or wait for it. */
 const aliveStates = ['running', 'queued', 'paused', 'cancelling', 'interrupted'];
@@ -148,6 +150,15 @@ function Server({ info, queue }: { info: GetServerInfoResponse; queue: Queue | u
         note={say('operations.schemaNote')}
       />
       <Tile
+        label={say('operations.size')}
+        value={info.store_bytes === undefined ? '–' : format.bytes(info.store_bytes)}
+        note={
+          info.store_free_bytes === undefined
+            ? ''
+            : say('operations.sizeNote', { free: format.bytes(info.store_free_bytes) })
+        }
+      />
+      <Tile
         label={say('operations.stored')}
         value={queue ? format.count(queue.newest?.sequence ?? 0) : '–'}
         note={
@@ -170,7 +181,7 @@ function Server({ info, queue }: { info: GetServerInfoResponse; queue: Queue | u
   );
 }
 
-export function Operations() {
+function Now() {
   const { say } = useText();
   const info = useRead('server', api.serverInfo);
   const models = useRead('cost models', api.costModels);
@@ -180,29 +191,49 @@ export function Operations() {
     return () => clearInterval(timer);
   }, [queue.again]);
   return (
+    <Shown reading={info}>
+      {(server) => (
+        <div class="stack">
+          <h2 class="hidden">{say('operations.now')}</h2>
+          <Server info={server} queue={queue.data} />
+          <h2>{say('operations.queue')}</h2>
+          <Shown reading={queue}>{({ studies }) => <QueueTable studies={studies} />}</Shown>
+          <h2>{say('operations.models')}</h2>
+          <Shown reading={models}>{({ cost_models }) => <CostModels models={cost_models} />}</Shown>
+          <h2>{say('operations.abilities')}</h2>
+          <div class="pair">
+            <Words title={say('operations.strategies')} words={server.strategies} />
+            <Words title={say('operations.rules')} words={server.prune_rules} />
+            <Words title={say('operations.frameworks')} words={server.frameworks} />
+            <Words title={say('operations.templates')} words={server.job_templates} />
+          </div>
+          <Limits limits={server.limits} />
+          <p class="quiet">{say('operations.limits')}</p>
+        </div>
+      )}
+    </Shown>
+  );
+}
+
+export function Operations({ place }: { place: Place }) {
+  const { say } = useText();
+  const showsCalls = place.path[1] === 'calls';
+  const tabs = [
+    { name: say('operations.now'), link: linkTo(['operations']), isCurrent: !showsCalls },
+    { name: say('operations.calls'), link: linkTo(['operations', 'calls']), isCurrent: showsCalls },
+  ];
+  return (
     <>
       <h1>{say('operations.title')}</h1>
       <p class="lead">{say('operations.lead')}</p>
-      <Shown reading={info}>
-        {(server) => (
-          <div class="stack">
-            <Server info={server} queue={queue.data} />
-            <h2>{say('operations.queue')}</h2>
-            <Shown reading={queue}>{({ studies }) => <QueueTable studies={studies} />}</Shown>
-            <h2>{say('operations.models')}</h2>
-            <Shown reading={models}>{({ cost_models }) => <CostModels models={cost_models} />}</Shown>
-            <h2>{say('operations.abilities')}</h2>
-            <div class="pair">
-              <Words title={say('operations.strategies')} words={server.strategies} />
-              <Words title={say('operations.rules')} words={server.prune_rules} />
-              <Words title={say('operations.frameworks')} words={server.frameworks} />
-              <Words title={say('operations.templates')} words={server.job_templates} />
-            </div>
-            <Limits limits={server.limits} />
-            <p class="quiet">{say('operations.limits')}</p>
-          </div>
-        )}
-      </Shown>
+      <nav class="tabs" aria-label={say('operations.parts')}>
+        {tabs.map(({ name, link, isCurrent }) => (
+          <a key={link} href={link} {...(isCurrent ? { 'aria-current': 'page' as const } : {})}>
+            {name}
+          </a>
+        ))}
+      </nav>
+      {showsCalls ? <Callers place={place} /> : <Now />}
     </>
   );
 }

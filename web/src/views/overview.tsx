@@ -2,8 +2,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { api } from '../api/client';
 import { useRead } from '../api/use_read';
 import type { Study } from '../api/wire';
+import { FilterBar, PageLinks, SelectFilter, TextFilter } from '../parts/filters';
 import { Shown, StateBadge } from '../parts/pieces';
-import { goTo, linkTo, type Place } from '../router';
+import { chipOptions, LabelLinks, labelFields, labelsOf } from '../parts/study_filters';
+import { linkTo, type Place } from '../router';
 import { useText } from '../text/text';
 import { comparedLimit } from './studies';
 
@@ -15,65 +17,44 @@ const outcomes = [
   'all_trials_failed',
   'deadline_cut',
   'evaluation_limit',
+  'cancelled',
+  'failed',
 ];
-const filterNames = ['state', 'outcome', 'text'] as const;
+const filterNames = ['state', 'outcome', 'chip', 'label', 'text'] as const;
 const pageSize = 50;
 
-function Filters({ place }: { place: Place }) {
+function Filters({ place, labels }: { place: Place; labels: readonly string[] }) {
   const text = useText();
-  const set = (name: string, value: string) =>
-    goTo(linkTo([], { ...place.query, [name]: value, page: '' }), true);
-  const [typed, setTyped] = useState(place.query['text'] ?? '');
-  useEffect(() => setTyped(place.query['text'] ?? ''), [place.query['text']]);
+  const { say } = text;
+  const chips = useRead('chips', api.chips);
+  const words = (group: 'state' | 'outcome', values: readonly string[]) =>
+    values.map((value) => ({ value, label: text.word(group, value) }));
+  const label = place.query['label'] ?? '';
   return (
-    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        {text.say('filter.text')}
-        <input
-          type="search"
-          value={typed}
-          placeholder={text.say('filter.textHint')}
-          onInput={(event) => setTyped(event.currentTarget.value)}
-          onChange={(event) => set('text', event.currentTarget.value.trim())}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter') set('text', event.currentTarget.value.trim());
-          }}
+    <>
+      <FilterBar>
+        <TextFilter place={place} name="text" label={say('filter.text')} hint={say('filter.textHint')} />
+        <SelectFilter place={place} name="state" label={say('filter.state')} options={words('state', states)} />
+        <SelectFilter place={place} name="outcome" label={say('filter.outcome')} options={words('outcome', outcomes)} />
+        <SelectFilter
+          place={place}
+          name="chip"
+          label={say('chip')}
+          options={chipOptions(chips.data?.chips ?? [], place.query['chip'])}
         />
-      </label>
-      <label>
-        {text.say('filter.state')}
-        <select
-          value={place.query['state'] ?? ''}
-          onChange={(event) => set('state', event.currentTarget.value)}
-        >
-          <option value="">{text.say('filter.any')}</option>
-          {states.map((state) => (
-            <option key={state} value={state}>
-              {text.word('state', state)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {text.say('filter.outcome')}
-        <select
-          value={place.query['outcome'] ?? ''}
-          onChange={(event) => set('outcome', event.currentTarget.value)}
-        >
-          <option value="">{text.say('filter.any')}</option>
-          {outcomes.map((outcome) => (
-            <option key={outcome} value={outcome}>
-              {text.word('outcome', outcome)}
-            </option>
-          ))}
-        </select>
-      </label>
-    </form>
+        <TextFilter place={place} name="label" label={say('filter.label')} hint="team=vision" known={labels} />
+      </FilterBar>
+      {labelFields(label) === undefined && (
+        <p role="alert" class="retracted">
+          {say('filter.labelForm', { label })}
+        </p>
+      )}
+    </>
   );
 }
 
-function Row(props: { study: Study; isChosen: boolean; onChoose: (isChosen: boolean) => void }) {
-  const { study } = props;
+function Row(props: { place: Place; study: Study; isChosen: boolean; onChoose: (isChosen: boolean) => void }) {
+  const { place, study } = props;
   const text = useText();
   const { format } = text;
   const gain = study.gain_over_baseline_ratio;
@@ -93,6 +74,7 @@ function Row(props: { study: Study; isChosen: boolean; onChoose: (isChosen: bool
           {[study.display_name && study.model_name, study.id].filter(Boolean).join(' · ')}
         </span>
         {study.note !== '' && <span class="quiet block note-line">{study.note}</span>}
+        <LabelLinks study={study} query={place.query} />
       </th>
       <td>
         {study.cluster_name}
@@ -126,7 +108,9 @@ export function Overview({ place }: { place: Place }) {
         page_token: page,
         'filter.state': place.query['state'],
         'filter.outcome': place.query['outcome'],
+        'filter.chip': place.query['chip'],
         'filter.text': place.query['text'],
+        ...labelFields(place.query['label'] ?? ''),
       },
       signal,
     ),
@@ -143,7 +127,7 @@ export function Overview({ place }: { place: Place }) {
     <>
       <h1>{text.say('overview.title')}</h1>
       <p class="lead">{text.say('overview.lead')}</p>
-      <Filters place={place} />
+      <Filters place={place} labels={labelsOf(reading.data?.studies ?? [])} />
       <Shown reading={reading}>
         {({ studies, next_page_token }) =>
           studies.length === 0 ? (
@@ -190,6 +174,7 @@ export function Overview({ place }: { place: Place }) {
                   <tbody>
                     {studies.map((study) => (
                       <Row
+                        place={place}
                         study={study}
                         key={study.id}
                         isChosen={chosen.includes(study.id)}
@@ -211,16 +196,7 @@ export function Overview({ place }: { place: Place }) {
                   )}
                 </p>
               )}
-              <nav class="pages" aria-label={text.say('pages')}>
-                {page !== '' && (
-                  <a href={linkTo([], { ...place.query, page: '' })}>{text.say('pages.first')}</a>
-                )}
-                {next_page_token !== '' && (
-                  <a href={linkTo([], { ...place.query, page: next_page_token })}>
-                    {text.say('pages.next')}
-                  </a>
-                )}
-              </nav>
+              <PageLinks place={place} next={next_page_token} />
             </>
           )
         }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Chip, Figure } from '../../src/api/wire';
 import { chipRatiosSpec, figureCoverageSpec, fitsSpec, groupBandwidthSpec, residualsSpec } from '../../src/charts/chips';
-import { calibrationIn } from '../../src/parts/calibration_file';
+import { calibrationIn } from '../../src/parts/calibration_report';
 import { areaOf, coverageOf, figurePairs, figureText, readinessOf } from '../../src/parts/chip_figures';
 import { runsOf, summaryOf } from '../../src/parts/run_errors';
 import { textOf } from '../../src/text/text';
@@ -38,6 +38,7 @@ function chip(changes: Partial<Chip> = {}): Chip {
       { rank_count: 8, all_reduce_bytes_per_second: 200e9, all_to_all_bytes_per_second: 150e9, provenance: 'fitted' },
     ],
     reported_names: [],
+    coverage: [],
     ...changes,
   };
 }
@@ -141,8 +142,8 @@ describe('a report of microbenchmarks', () => {
     const spec = fitsSpec(read, text);
     expect(spec.sentence).toBe('Of 2 operators, 1 passed as good; held-out points exist for 1.');
     expect(spec.table.rows.map((row) => row.map((cell) => cell.text))).toEqual([
-      ['all reduce, 8 ranks', '20', '–', '5.0%', '10.0%', '15.0%', 'good', ''],
-      ['gemm', '0', '–', '–', '–', '–', 'assumed', 'measure it'],
+      ['all-reduce, 8 ranks', '20', '–', '5.0%', '10.0%', '15.0%', 'good', ''],
+      ['matrix products', '0', '–', '–', '–', '–', 'assumed', 'measure it'],
     ]);
   });
 });

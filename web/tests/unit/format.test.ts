@@ -34,6 +34,11 @@ describe('formats', () => {
   it('writes sizes of memory in GiB of 2^30 bytes', () => {
     expect(plain(en.gib(85899345920))).toBe('80.0 GiB'); // 80 x 2^30
   });
+  it('writes sizes of files in the largest unit of which there is one', () => {
+    expect([0, 1023, 1024, 1536, 3 * 2 ** 30, 5 * 2 ** 50].map((bytes) => plain(en.bytes(bytes)))).toEqual([
+      '0 B', '1,023 B', '1.0 KiB', '1.5 KiB', '3.0 GiB', '5,120.0 TiB',
+    ]);
+  });
   it('does not claim to know probabilities near 0 and 1', () => {
     expect(en.probability(0.9999)).toBe('> 99%');
     expect(en.probability(0.001)).toBe('< 1%');

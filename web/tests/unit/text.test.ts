@@ -24,7 +24,7 @@ describe('messages', () => {
       .map((name) => readFileSync(`src/${name}`, 'utf8'))
       .join('\n');
     // Keys of a group are made from words of the wire.
-    const groups = /^(state|outcome|trial|time|memory|rule|provenance|field|theme|tab|connection|source|dimension|group|span|linkPath|modelKind|modelState|readiness|readinessNote|confidence|area|verdict|mixCause|generation)\./;
+    const groups = /^(state|outcome|trial|time|memory|rule|provenance|field|theme|tab|connection|source|dimension|group|span|linkPath|modelKind|modelState|readiness|readinessNote|confidence|area|verdict|mixCause|generation|role|protocol|operator|operatorDetail|check)\./;
     const unused = Object.keys(en).filter(
       (key) => !groups.test(key) && !sources.includes(`'${key}'`),
     );
@@ -52,6 +52,8 @@ describe('words of the wire', () => {
     [...readFileSync(`../${file}`, 'utf8').matchAll(pattern)].map((match) => match[1] ?? '');
   it.each([
     ['rule', wordsIn('pruner/rules/prune_rule.h', /constexpr std::string_view k\w+Rule = "(\w+)"/g), 7],
+    ['role', wordsIn('server/auth/callers.cc', /RoleWord\{Role::k\w+, "(\w+)"\}/g), 4],
+    ['operator', wordsIn('server/tuner/chip_calibration/coverage.cc', /\{"([\w -]+)", "\w+_\w+"\}/g), 7],
     ['state', wordsIn('recorder/records.cc', /\{StudyState::k\w+, "(\w+)"\}/g), 7],
   ] as const)('every %s has a word', (group, words, count) => {
     expect(words.length).toBeGreaterThanOrEqual(count);

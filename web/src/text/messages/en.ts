@@ -76,6 +76,8 @@ export const en = {
   'filter.state': 'State',
   'filter.outcome': 'Outcome',
   'filter.any': 'any',
+  'filter.label': 'Label',
+  'filter.labelForm': '“{label}” is not a label: write name=value, with spaces between several.',
   'filter.clear': 'Show all studies',
 
   // A study.

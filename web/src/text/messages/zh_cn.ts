@@ -73,6 +73,8 @@ export const zhCN: Record<MessageKey, Message> = {
   'filter.state': '状态',
   'filter.outcome': '结果',
   'filter.any': '不限',
+  'filter.label': '标签',
+  'filter.labelForm': '“{label}”不是标签：请写成 名称=值，多个标签之间用空格隔开。',
   'filter.clear': '显示全部研究',
 
   'study.title': '{model}，运行于 {cluster}',

@@ -1,6 +1,5 @@
-// A report of `meshwright calibrate --output json`, which the browser reads and does not send: the
-// store keeps no such reports.
-import { useMemo, useState } from 'preact/hooks';
+// A report of `meshwright calibrate --output json`: how well a chip's microbenchmarks were fitted.
+import { useMemo } from 'preact/hooks';
 import type { ChipCalibration } from '../api/wire';
 import { Chart } from '../charts/chart';
 import { fitsSpec } from '../charts/chips';
@@ -18,7 +17,7 @@ export function calibrationIn(text: string): ChipCalibration | undefined {
   }
 }
 
-function Report({ calibration }: { calibration: ChipCalibration }) {
+export function CalibrationReport({ calibration }: { calibration: ChipCalibration }) {
   const text = useText();
   const { format, say } = text;
   const spec = useMemo(() => fitsSpec(calibration, text), [calibration, text]);
@@ -64,46 +63,6 @@ function Report({ calibration }: { calibration: ChipCalibration }) {
           />
         </section>
       )}
-    </>
-  );
-}
-
-export function CalibrationFile({ chip }: { chip: string }) {
-  const { say } = useText();
-  const [read, setRead] = useState<{ name: string; calibration?: ChipCalibration }>();
-  const open = async (file: File | undefined) => {
-    if (!file) return;
-    const calibration = calibrationIn(await file.text());
-    setRead({ name: file.name, ...(calibration ? { calibration } : {}) });
-  };
-  return (
-    <>
-      <section class="card">
-        <h2>{say('fits.file')}</h2>
-        <p class="quiet">{say('fits.fileLead')}</p>
-        <pre>
-          <code>{`meshwright calibrate --chip ${chip} --measurements m.json --name ours --output json > report.json`}</code>
-        </pre>
-        <label>
-          {say('fits.open')}{' '}
-          <input
-            type="file"
-            accept=".json,application/json"
-            onChange={(event) => void open(event.currentTarget.files?.[0])}
-          />
-        </label>
-        {read && !read.calibration && (
-          <p role="alert" class="retracted">
-            {say('fits.notOne', { name: read.name })}
-          </p>
-        )}
-        {read?.calibration && read.calibration.chip !== chip && (
-          <p role="alert" class="retracted">
-            {say('fits.otherChip', { chip: read.calibration.chip })}
-          </p>
-        )}
-      </section>
-      {read?.calibration && <Report calibration={read.calibration} />}
     </>
   );
 }
