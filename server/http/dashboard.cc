@@ -26,6 +26,10 @@ HttpAnswer Answer(const ReadFace& face, AskApi& asks, const HttpRequest& request
     return {.response = ErrorResponse(origin)};
   }
   if (const absl::Status admitted = AdmitReader(face.reception.callers, request); !admitted.ok()) {
+    // Nobody has looked for its address, so it is a call of no method.
+    if (face.reception.on_end) {
+      face.reception.on_end({.method = "unknown", .protocol = "http", .code = admitted.code()});
+    }
     return {.response = ErrorResponse(admitted)};
   }
   const bool is_api = request.path.starts_with("/v1/");

@@ -190,7 +190,7 @@ export function residualsSpec(evidence: readonly PastRun[], text: Text): ChartSp
     option: (palette) => ({
       grid: { left: 8, right: 24, top: 4, bottom: 4, containLabel: true },
       tooltip: tooltipOf(palette, (item: Hovered) => `${item.name}: ${format.change(item.value)}`),
-      xAxis: valueAxis(palette, '', (value) => format.change(value)),
+      xAxis: valueAxis(palette, '', (value) => format.axisChange(value)),
       yAxis: {
         ...nameAxis(palette, used.map(nameOf)),
         axisLine: { onZero: false, lineStyle: { color: palette.line } },
@@ -263,7 +263,7 @@ export function fitsSpec(calibration: ChipCalibration, text: Text): ChartSpec {
         (item: Hovered) =>
           `${item.name}\n${item.seriesName}: ${format.percent(Number([item.value].flat()[0]))}`,
       ),
-      xAxis: { ...valueAxis(palette, '', (value) => format.percent(value)), min: 0 },
+      xAxis: { ...valueAxis(palette, '', (value) => format.axisPercent(value)), min: 0 },
       yAxis: nameAxis(palette, fitted.map(nameOf)),
       series: [
         {
@@ -361,12 +361,16 @@ export function chipRatiosSpec(first: Chip, second: Chip, text: Text): ChartSpec
             show: true,
             position: 'right',
             color: palette.text,
+            // The line at 1 would cross the figure otherwise.
+            backgroundColor: palette.surface,
+            padding: [1, 3],
             formatter: (item: Hovered) => times(item.value),
           },
           data: figures.map(({ ratio }) => ratio),
           markLine: {
             symbol: 'none',
             silent: true,
+            z: 1,
             lineStyle: { color: palette.text, type: 'dashed', width: 1.5 },
             label: { show: false },
             data: [{ xAxis: 1 }],

@@ -1,4 +1,4 @@
-// What was measured of a chip: the points of each operator by their size.
+// The points that a chip was measured at: those of each operator by their size.
 import type { CustomSeriesRenderItemAPI, CustomSeriesRenderItemParams } from 'echarts';
 import type { OperatorCoverage } from '../api/wire';
 import { operatorName } from '../parts/operators';

@@ -161,9 +161,12 @@ export function dimensionsSpec(
         splitLine: { show: false },
         areaSelectStyle: { color: palette.accent, borderColor: palette.accent, opacity: 0.25, width: 16 },
       };
+      // The words of the last axis stand beside it.
+      const longest = Math.max(0, ...(axes.at(-1)?.words ?? []).map((word) => word.length));
+      const lastWidth = Math.max(axisWidth - 8, Math.min(7 * longest, 150) + 14);
       const label = { color: palette.text, width: axisWidth - 22, overflow: 'truncate' as const, hideOverlap: true };
       return {
-        parallel: { left: axisWidth / 2, right: axisWidth - 8, top: 64, bottom: 16, parallelAxisDefault: common },
+        parallel: { left: axisWidth / 2, right: lastWidth, top: 64, bottom: 16, parallelAxisDefault: common },
         tooltip: tooltipOf(palette, ({ data }: { data?: { plan?: ListedPlan } }) =>
           data?.plan ? `${data.plan.name}\n${data.plan.line}` : '',
         ),
@@ -189,6 +192,7 @@ export function dimensionsSpec(
             max: words.length - 0.5,
             axisLabel: {
               ...label,
+              ...(at === axes.length - 1 ? { width: lastWidth - 14 } : {}),
               customValues: labelledOf(words.length),
               formatter: (value: number) => words[value] ?? '',
             },

@@ -86,7 +86,7 @@ export function gainsSpec(gains: readonly Gain[], text: Text): ChartSpec {
         splitNumber: 4,
         splitLine: { show: false },
       },
-      yAxis: valueAxis(palette, '', (value) => format.change(value)),
+      yAxis: valueAxis(palette, '', (value) => format.axisChange(value)),
       series: [
         {
           type: 'scatter',

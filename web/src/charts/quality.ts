@@ -132,7 +132,14 @@ function rangeOf(runs: readonly Run[]): [number, number] {
     low = Math.min(low, predictedSeconds, measuredSeconds);
     high = Math.max(high, predictedSeconds, measuredSeconds);
   }
-  return high === 0 ? [0.1, 1] : [low / 1.2, high * 1.2];
+  return high === 0 ? [0.1, 1] : [roundOut(low / 1.05, Math.floor), roundOut(high * 1.05, Math.ceil)];
+}
+
+/** Returns the next number with one digit, so that the ends of an axis can be read. */
+function roundOut(value: number, round: (value: number) => number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  // 3 x 0.1 is 0.30000000000000004.
+  return Number((round(value / power) * power).toPrecision(2));
 }
 
 /** Predicted against measured step time, with the diagonal on which both are equal. */
@@ -229,7 +236,7 @@ export function errorOverTimeSpec(runs: readonly Run[], text: Text): ChartSpec {
         splitLine: { show: false },
       },
       yAxis: {
-        ...valueAxis(palette, '', (value) => format.change(value)),
+        ...valueAxis(palette, '', (value) => format.axisChange(value)),
         min: ({ min }: { min: number }) => Math.min(min, 0) * 1.1,
         max: ({ max }: { max: number }) => Math.max(max, 0) * 1.1,
         axisLabel: {
@@ -305,7 +312,7 @@ export function errorGroupsSpec(groups: readonly ErrorGroup[], by: RunDimension,
         if (!summary) return name;
         return `${name}\n${say('quality.median')}: ${format.change(summary.median)} (${format.change(summary.low)} … ${format.change(summary.high)})\n${say('runs.count')}: ${format.count(summary.count)}`;
       }),
-      xAxis: valueAxis(palette, '', (value) => format.change(value)),
+      xAxis: valueAxis(palette, '', (value) => format.axisChange(value)),
       yAxis: {
         ...nameAxis(palette, drawn.map(({ name }) => name)),
         axisLine: { onZero: false, lineStyle: { color: palette.line } },
@@ -380,7 +387,7 @@ export function coverageSpec(groups: readonly ErrorGroup[], by: RunDimension, te
         palette,
         ({ name, value }: { name: string; value: number }) => `${name}: ${format.percent(value)}`,
       ),
-      xAxis: { ...valueAxis(palette, '', (value) => format.percent(value)), min: 0, max: 1 },
+      xAxis: { ...valueAxis(palette, '', (value) => format.axisPercent(value)), min: 0, max: 1 },
       yAxis: nameAxis(palette, drawn.map(({ name }) => name)),
       series: [
         {

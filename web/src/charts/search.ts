@@ -20,12 +20,16 @@ export function funnelSpec(search: Search, text: Text): ChartSpec {
   return {
     name: 'prune-funnel',
     title: say('funnel.title'),
-    sentence: say('funnel.sentence', {
-      count: search.evaluated_count,
-      space: format.count(search.space_count),
-      rule: rules[0] ? text.word('rule', rules[0][0]) : '–',
-      share: format.percent(share(rules[0]?.[1] ?? 0)),
-    }),
+    sentence: text.join(
+      say('funnel.sentence', { count: search.evaluated_count, space: format.count(search.space_count) }),
+      rules[0]
+        ? say('funnel.most', {
+            rule: text.word('rule', rules[0][0]),
+            share: format.percent(share(rules[0][1])),
+          })
+        : '',
+      say('funnel.scale'),
+    ),
     height: 20 + 30 * rows.length,
     table: {
       columns: [
@@ -160,8 +164,15 @@ export function progressSpec(events: readonly WatchStudyResponse[], text: Text):
   };
 }
 
+/** The axis that trials stand along: their numbers, or the device time that they have taken until then. */
+export type TrialAxis = 'trial' | 'device_time';
+
+/** Returns true if the trials say how much device time they took: replays take none. */
+export const hasDeviceTime = (trials: readonly Trial[]): boolean =>
+  trials.some(({ device_seconds }) => device_seconds > 0);
+
 /** Measured against expected step time of each trial, with the best so far. */
-export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
+export function trialsSpec(trials: readonly Trial[], text: Text, by: TrialAxis = 'trial'): ChartSpec {
   const { format, say } = text;
   const rows = trials.map((trial, at) => ({ trial, number: trial.number ?? at + 1 }));
   const ran = rows.filter(({ trial }) => trial.outcome === 'ok');
@@ -173,6 +184,8 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
     if (trial.outcome === 'ok') best = Math.min(best, trial.step_time_seconds);
     return { number, best: Number.isFinite(best) ? best : null, deviceSeconds };
   });
+  const takenAt = new Map(bestSoFar.map(({ number, deviceSeconds: taken }) => [number, taken]));
+  const placeOf = (number: number) => (by === 'trial' ? number : (takenAt.get(number) ?? 0));
   const ceiling = Math.max(...ran.map(({ trial }) => trial.step_time_seconds), 0);
   return {
     name: 'trials',
@@ -229,19 +242,37 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
       ]),
     },
     option: (palette) => ({
-      grid: { left: 8, right: 24, top: 16, bottom: 28, containLabel: true },
+      grid: { left: 28, right: 24, top: 16, bottom: 28, containLabel: true },
       tooltip: tooltipOf(
         palette,
         (item: { seriesName: string; value: [number, number] }) =>
-          `${say('trials.number')} ${item.value[0]}\n${item.seriesName}: ${format.seconds(item.value[1])}`,
+          `${
+            by === 'trial'
+              ? `${say('trials.number')} ${item.value[0]}`
+              : `${say('trials.deviceTime')}: ${format.duration(item.value[0])}`
+          }\n${item.seriesName}: ${format.seconds(item.value[1])}`,
       ),
-      xAxis: {
-        ...valueAxis(palette, say('trials.number'), (value) => format.count(value)),
-        minInterval: 1,
-        min: 0,
-        max: Math.max(...rows.map(({ number }) => number)) + 1,
+      xAxis:
+        by === 'trial'
+          ? {
+              ...valueAxis(palette, say('trials.number'), (value) =>
+                rows.some(({ number }) => number === value) ? format.count(value) : '',
+              ),
+              minInterval: 1,
+              min: Math.min(...rows.map(({ number }) => number)) - 1,
+              max: Math.max(...rows.map(({ number }) => number)) + 1,
+            }
+          : {
+              ...valueAxis(palette, say('trials.deviceTime'), (value) =>
+                value < 60 ? format.axisSeconds(value) : format.duration(value),
+              ),
+              min: 0,
+            },
+      yAxis: {
+        ...valueAxis(palette, say('stepTime'), (value) => format.axisSeconds(value)),
+        nameGap: 54,
+        scale: true,
       },
-      yAxis: { ...valueAxis(palette, '', (value) => format.axisSeconds(value)), scale: true },
       series: [
         {
           type: 'line',
@@ -250,7 +281,7 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
           symbol: 'none',
           lineStyle: { color: palette.accent, width: 2 },
           itemStyle: { color: palette.accent },
-          data: bestSoFar.map(({ number, best: value }) => [number, value]),
+          data: bestSoFar.map(({ number, best: value }) => [placeOf(number), value]),
         },
         {
           type: 'scatter',
@@ -258,7 +289,7 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
           symbol: 'diamond',
           symbolSize: 11,
           itemStyle: { color: palette.warn },
-          data: ran.map(({ trial, number }) => [number, trial.step_time_seconds]),
+          data: ran.map(({ trial, number }) => [placeOf(number), trial.step_time_seconds]),
         },
         {
           type: 'scatter',
@@ -266,7 +297,7 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
           symbol: 'circle',
           symbolSize: 8,
           itemStyle: { color: 'transparent', borderColor: palette.muted, borderWidth: 1.5 },
-          data: rows.map(({ trial, number }) => [number, trial.expected_step_time_seconds]),
+          data: rows.map(({ trial, number }) => [placeOf(number), trial.expected_step_time_seconds]),
         },
         {
           type: 'scatter',
@@ -274,7 +305,7 @@ export function trialsSpec(trials: readonly Trial[], text: Text): ChartSpec {
           symbol: 'path://M2 0 L5 3 L8 0 L10 2 L7 5 L10 8 L8 10 L5 7 L2 10 L0 8 L3 5 L0 2 Z',
           symbolSize: 11,
           itemStyle: { color: palette.bad },
-          data: failed.map(({ number }) => [number, ceiling]),
+          data: failed.map(({ number }) => [placeOf(number), ceiling]),
         },
       ],
     }),

@@ -167,7 +167,7 @@ export function breakdownSpec(alternatives: readonly Alternative[], text: Text):
       ? say('breakdown.sentence', {
           name: first.name,
           parts: largest
-            .map(([key, part]) => `${text.word('time', key)} ${format.percent(part / total)}`)
+            .map(([key, part]) => say('list.share', { name: text.word('time', key), share: format.percent(part / total) }))
             .join(say('list.comma')),
         })
       : say('breakdown.none');

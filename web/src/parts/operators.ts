@@ -9,7 +9,8 @@ export function operatorName({ name, detail }: { name: string; detail: string },
     ranks === undefined
       ? detail.split(' ').map((word) => text.word('operatorDetail', word)).join(' ')
       : text.say('coverage.ranks', { count: Number(ranks) });
-  return [text.word('operator', name), words].filter(Boolean).join(text.say('list.comma'));
+  const operator = text.word('operator', name);
+  return words === '' ? operator : text.say('coverage.operator', { name: operator, detail: words });
 }
 
 /** Returns true for an operator whose figures come from measurements of this very chip. */

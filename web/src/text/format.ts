@@ -21,6 +21,9 @@ export interface Formats {
   percent(ratio: number): string;
   /** With its sign: +5.8 %. */
   change(ratio: number): string;
+  /** As `percent` and `change`, without zeros at their end: for axes. */
+  axisPercent(ratio: number): string;
+  axisChange(ratio: number): string;
   /** Nobody can tell 99.3 % from 99.9 %: "> 99 %", "< 1 %", else whole per cents. */
   probability(ratio: number): string;
   rate(perSecond: number): string;
@@ -28,6 +31,9 @@ export interface Formats {
   time(rfc3339: string): string;
   number(value: number, digits: number): string;
 }
+
+/** A hyphen is no minus: it is shorter, and a line may break after it. */
+const withMinus = (text: string): string => text.replace('-', '\u2212');
 
 export function formatsOf(locale: string): Formats {
   // Making a format takes longer than a hundred uses of it.
@@ -40,7 +46,9 @@ export function formatsOf(locale: string): Formats {
     return format;
   };
   const number = (value: number, digits: number) =>
-    formatOf(`number ${digits}`, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
+    withMinus(
+      formatOf(`number ${digits}`, { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value),
+    );
   const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
   const threeDigits = (value: number) => {
     const size = Math.abs(value);
@@ -53,13 +61,17 @@ export function formatsOf(locale: string): Formats {
     if (size < 1) return [threeDigits(value * 1e3), 'ms'];
     return [threeDigits(value), 's'];
   };
-  const percent = (ratio: number, digits: number, sign: 'auto' | 'exceptZero' = 'auto') =>
-    formatOf(`percent ${digits} ${sign}`, {
-      style: 'percent',
-      minimumFractionDigits: digits,
-      maximumFractionDigits: digits,
-      signDisplay: sign,
-    }).format(ratio);
+  // English has the space that the server's sentences have, too; Chinese has none.
+  const perCent = locale.startsWith('en') ? `${space}%` : '%';
+  const percent = (ratio: number, least: number, most: number, sign: 'auto' | 'exceptZero' = 'auto') =>
+    withMinus(
+      formatOf(`percent ${least} ${most} ${sign}`, {
+        style: 'percent',
+        minimumFractionDigits: least,
+        maximumFractionDigits: most,
+        signDisplay: sign,
+      }).format(ratio),
+    ).replace('%', perCent);
   const dateTime = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
   const time = new Intl.DateTimeFormat(locale, { timeStyle: 'medium' });
   const dateOr = (text: string, format: Intl.DateTimeFormat) => {
@@ -95,10 +107,12 @@ export function formatsOf(locale: string): Formats {
       return `${number(value / 2 ** (10 * step), step === 0 ? 0 : 1)}${space}${units[step]}`;
     },
     gib: (bytes) => `${number(bytes / bytesPerGib, 1)}${space}GiB`,
-    percent: (ratio) => percent(ratio, 1),
-    change: (ratio) => percent(ratio, 1, 'exceptZero'),
+    percent: (ratio) => percent(ratio, 1, 1),
+    axisPercent: (ratio) => percent(ratio, 0, 1),
+    change: (ratio) => percent(ratio, 1, 1, 'exceptZero'),
+    axisChange: (ratio) => percent(ratio, 0, 1, 'exceptZero'),
     probability: (ratio) =>
-      ratio > 0.99 ? `> ${percent(0.99, 0)}` : ratio < 0.01 ? `< ${percent(0.01, 0)}` : percent(ratio, 0),
+      ratio > 0.99 ? `>${space}${percent(0.99, 0, 0)}` : ratio < 0.01 ? `<${space}${percent(0.01, 0, 0)}` : percent(ratio, 0, 0),
     rate: (value) => whole.format(value),
     dateTime: (text) => dateOr(text, dateTime),
     time: (text) => dateOr(text, time),

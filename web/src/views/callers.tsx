@@ -10,7 +10,7 @@ import { useText } from '../text/text';
 
 const pageSize = 50;
 /** The methods that are audited, as on the wire. */
-const auditedMethods = [
+export const auditedMethods = [
   'BackupStore',
   'BatchCreateJobReports',
   'CancelStudy',
@@ -52,7 +52,7 @@ function CallerTable({ known }: { known: ListCallersResponse }) {
             </>,
             text.word('role', caller.role),
             format.count(caller.call_count),
-            <span class={caller.refused_count > 0 ? 'retracted' : ''}>{format.count(caller.refused_count)}</span>,
+            <span class={caller.refused_count > 0 ? 'bad-figure' : ''}>{format.count(caller.refused_count)}</span>,
             format.count(caller.failed_count),
             caller.last_call_time === '' ? '–' : format.dateTime(caller.last_call_time),
           ],

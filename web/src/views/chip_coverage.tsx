@@ -1,4 +1,4 @@
-// What was measured of each operator of a chip, from what, and what is missing.
+// The coverage of a chip: which operators were measured, from what, and which were not.
 import { useMemo } from 'preact/hooks';
 import type { Chip, OperatorCoverage } from '../api/wire';
 import { Chart } from '../charts/chart';
@@ -71,7 +71,10 @@ export function ChipCoverage({ chip }: { chip: Chip }) {
       <section class="card" aria-labelledby="coverage">
         <h2 id="coverage">{say('coverage.title')}</h2>
         <p>{coverageSentence(chip.coverage, text)}</p>
-        <Rows rows={chip.coverage} />
+        <details>
+          <summary>{say('coverage.rows', { count: chip.coverage.length })}</summary>
+          <Rows rows={chip.coverage} />
+        </details>
       </section>
       {specs.gemm && <Chart spec={specs.gemm} />}
       {specs.collectives && <Chart spec={specs.collectives} />}

@@ -7,7 +7,7 @@ import type { CostModel, GetServerInfoResponse, Measurement, ServerLimit, Study 
 import { ListTable } from '../parts/list_table';
 import { Shown, StateBadge, Tile } from '../parts/pieces';
 import { linkTo, type Place } from '../router';
-import { useText } from '../text/text';
+import { useText, type Text } from '../text/text';
 import { Callers } from './callers';
 
 /** States of studies that use the server or wait for it. */
@@ -138,25 +138,25 @@ function Limits({ limits }: { limits: readonly ServerLimit[] }) {
   );
 }
 
+function storeNote(info: GetServerInfoResponse, { format, say }: Text): string {
+  const { store_schema_version: schema, store_free_bytes: free } = info;
+  if (schema === 0) return say('operations.noStore');
+  return free === undefined
+    ? say('operations.schemaNote', { schema })
+    : say('operations.sizeNote', { schema, free: format.bytes(free) });
+}
+
 function Server({ info, queue }: { info: GetServerInfoResponse; queue: Queue | undefined }) {
-  const { format, say } = useText();
+  const text = useText();
+  const { format, say } = text;
   const alive = (state: string) => queue?.studies.filter((study) => study.state === state).length ?? 0;
   return (
     <dl class="tiles">
       <Tile label={say('operations.version')} value={info.version} note={info.api_version} />
       <Tile
-        label={say('operations.schema')}
-        value={String(info.store_schema_version)}
-        note={say('operations.schemaNote')}
-      />
-      <Tile
         label={say('operations.size')}
         value={info.store_bytes === undefined ? '–' : format.bytes(info.store_bytes)}
-        note={
-          info.store_free_bytes === undefined
-            ? ''
-            : say('operations.sizeNote', { free: format.bytes(info.store_free_bytes) })
-        }
+        note={storeNote(info, text)}
       />
       <Tile
         label={say('operations.stored')}
@@ -167,14 +167,16 @@ function Server({ info, queue }: { info: GetServerInfoResponse; queue: Queue | u
             : say('operations.storedNote')
         }
       />
-      <Tile label={say('operations.chips')} value={format.count(info.chip_count)} />
       <Tile label={say('operations.running')} value={format.count(alive('running') + alive('cancelling'))} />
-      <Tile label={say('operations.waiting')} value={format.count(alive('queued'))} />
-      <Tile label={say('operations.paused')} value={format.count(alive('paused'))} />
+      <Tile
+        label={say('operations.waiting')}
+        value={format.count(alive('queued'))}
+        note={alive('paused') > 0 ? say('operations.pausedNote', { count: alive('paused') }) : ''}
+      />
       <Tile
         label={say('operations.interrupted')}
         value={format.count(alive('interrupted'))}
-        note={say('operations.interruptedNote')}
+        note={alive('interrupted') > 0 ? say('operations.interruptedNote') : ''}
         tone={alive('interrupted') > 0 ? 'warn' : ''}
       />
     </dl>

@@ -53,10 +53,14 @@ function Filters({ place, labels }: { place: Place; labels: readonly string[] })
   );
 }
 
+/** An outcome without a plan to launch stands out. */
+const toneOf = (outcome: string): string =>
+  outcome === 'no_feasible_plan' || outcome === 'all_trials_failed' ? 'retracted' : '';
+
 function Row(props: { place: Place; study: Study; isChosen: boolean; onChoose: (isChosen: boolean) => void }) {
   const { place, study } = props;
   const text = useText();
-  const { format } = text;
+  const { format, say } = text;
   const gain = study.gain_over_baseline_ratio;
   return (
     <tr>
@@ -82,16 +86,22 @@ function Row(props: { place: Place; study: Study; isChosen: boolean; onChoose: (
       </td>
       <td>
         <StateBadge state={study.state} />
+        {study.outcome !== '' && study.outcome !== study.state && (
+          <span class={`quiet block whole ${toneOf(study.outcome)}`}>{text.word('outcome', study.outcome)}</span>
+        )}
       </td>
-      <td>{study.outcome === '' ? '–' : text.word('outcome', study.outcome)}</td>
       <td class="number">
         {study.best_step_time_seconds > 0 ? format.seconds(study.best_step_time_seconds) : '–'}
       </td>
       <td class={`number ${gain > 0 ? 'good' : ''}`}>
         {study.best_step_time_seconds > 0 ? format.change(gain) : '–'}
       </td>
-      <td class="number">{format.duration(study.search_seconds)}</td>
-      <td>{format.dateTime(study.create_time)}</td>
+      <td class="number">
+        <span class="whole">{format.dateTime(study.create_time)}</span>
+        {study.end_time !== '' && (
+          <span class="quiet block whole">{say('overview.searched', { time: format.duration(study.search_seconds) })}</span>
+        )}
+      </td>
     </tr>
   );
 }
@@ -157,8 +167,7 @@ export function Overview({ place }: { place: Place }) {
                       <th scope="col">{text.say('studies.column')}</th>
                       <th scope="col">{text.say('model')}</th>
                       <th scope="col">{text.say('cluster')}</th>
-                      <th scope="col">{text.say('filter.state')}</th>
-                      <th scope="col">{text.say('filter.outcome')}</th>
+                      <th scope="col">{text.say('overview.state')}</th>
                       <th scope="col" class="number">
                         {text.say('overview.best')}
                       </th>
@@ -166,9 +175,8 @@ export function Overview({ place }: { place: Place }) {
                         {text.say('overview.gain')}
                       </th>
                       <th scope="col" class="number">
-                        {text.say('overview.searchTime')}
+                        {text.say('overview.created')}
                       </th>
-                      <th scope="col">{text.say('overview.created')}</th>
                     </tr>
                   </thead>
                   <tbody>

@@ -89,7 +89,7 @@ function cellsOf(measurement: Measurement, text: Text) {
       </a>
       <span class="quiet block whole">{format.dateTime(measurement.create_time)}</span>
     </>,
-    text.word('source', measurement.source),
+    <span class="whole">{text.word('source', measurement.source)}</span>,
     <>
       {measurement.model_name}
       <span class="quiet block">{measurement.cluster_name}</span>

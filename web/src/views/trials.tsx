@@ -5,7 +5,7 @@ import { embedded } from '../api/embedded';
 import { useRead } from '../api/use_read';
 import type { ListTrialsResponse } from '../api/wire';
 import { Chart } from '../charts/chart';
-import { trialsSpec } from '../charts/search';
+import { hasDeviceTime, trialsSpec } from '../charts/search';
 import { FilterBar, PageLinks, SelectFilter } from '../parts/filters';
 import { useGradually } from '../parts/gradually';
 import { Shown } from '../parts/pieces';
@@ -18,18 +18,29 @@ import { useText } from '../text/text';
 const trialQuery = embedded ? { page_size: 1000 } : { page_size: 200 };
 const outcomes = ['ok', 'oom', 'crash', 'hang', 'timeout', 'cancelled'];
 
-function Listed(props: { id: string; trials: ListTrialsResponse['trials']; isPart: boolean }) {
-  const { id, trials, isPart } = props;
+function Listed(props: { id: string; place: Place; trials: ListTrialsResponse['trials']; isPart: boolean }) {
+  const { id, place, trials, isPart } = props;
+  const by = place.query['by'] === 'device_time' ? 'device_time' : 'trial';
   const text = useText();
   const { format, say } = text;
   const spec = useMemo(() => {
     const begun = [...trials].sort((a, b) => (a.number ?? 0) - (b.number ?? 0));
-    return trialsSpec(begun, text);
-  }, [trials, text]);
+    return trialsSpec(begun, text, by);
+  }, [trials, by, text]);
   const { shown, isBusy } = useGradually(trials);
   return (
     <div class="stack">
-      <Chart spec={spec} />
+      <Chart spec={spec}>
+        {hasDeviceTime(trials) && (
+          <SelectFilter
+            place={place}
+            name="by"
+            label={say('trials.along')}
+            none={say('trials.number')}
+            options={[{ value: 'device_time', label: say('trials.deviceTime') }]}
+          />
+        )}
+      </Chart>
       {isPart && (
         <p class="note-box">
           {say('trials.part', { count: trials.length })}
@@ -132,7 +143,7 @@ export function Trials({ id, place, changes }: { id: string; place: Place; chang
             {trials.length === 0 ? (
               <p class="card empty">{say(isFiltered ? 'trials.noMatch' : 'trials.none')}</p>
             ) : (
-              <Listed id={id} trials={trials} isPart={isFiltered || page !== '' || next_page_token !== ''} />
+              <Listed id={id} place={place} trials={trials} isPart={isFiltered || page !== '' || next_page_token !== ''} />
             )}
             {!embedded && <PageLinks place={place} next={next_page_token} />}
           </>

@@ -37,7 +37,7 @@ describe('operators', () => {
   it('are named with their ranks or precision, in the language of the reader', () => {
     expect(operatorName(row({}), text)).toBe('all-reduce, 8 ranks');
     expect(operatorName({ name: 'gemm', detail: 'bf16 grouped forward' }, text)).toBe('matrix products, bf16 grouped forward');
-    expect(operatorName({ name: 'gemm', detail: 'bf16 grouped' }, textOf('zh-CN'))).toBe('矩阵乘，bf16 分组');
+    expect(operatorName({ name: 'gemm', detail: 'bf16 grouped' }, textOf('zh-CN'))).toBe('矩阵乘（bf16 分组）');
     expect(operatorName({ name: 'brand_new', detail: '' }, text)).toBe('brand new');
   });
 });

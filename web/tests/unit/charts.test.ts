@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { WatchStudyResponse } from '../../src/api/wire';
 import { memoryParts, memorySpec, stagesSpec } from '../../src/charts/memory';
 import { paletteOf } from '../../src/charts/palette';
-import { eventText, funnelSpec, progressPoints, progressSpec, trialsSpec } from '../../src/charts/search';
+import { eventText, funnelSpec, hasDeviceTime, progressPoints, progressSpec, trialsSpec } from '../../src/charts/search';
 import { csvOf, jsonOf, numberCell, textCell } from '../../src/charts/spec';
 import { breakdownSpec, causeDifferences, differenceSpec, intervalsSpec, keysOf } from '../../src/charts/step_time';
 import { alternativesOf } from '../../src/parts/alternatives';
@@ -60,7 +60,7 @@ describe('the time of a step', () => {
       'pipeline_bubble',
     ]);
     expect(breakdownSpec([chosen], text).sentence).toBe(
-      'Plan 1 (baseline) spends most on matrix products 60.0%, tensor-parallel communication 30.0%.',
+      'Plan 1 (baseline) spends most on matrix products (60.0\u00a0%), tensor-parallel communication (30.0\u00a0%).',
     );
   });
   it('differs by causes that add up to the difference', () => {
@@ -88,14 +88,14 @@ describe('memory', () => {
     ]);
     expect(parts.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(80 * gib);
     expect(plain(memorySpec(estimate(), text).sentence)).toBe(
-      '64.0 GiB of 80.0 GiB are in use; 16.0 GiB stay free. It fits with a probability of 98%.',
+      '64.0 GiB of 80.0 GiB are in use; 16.0 GiB stay free. It fits with a probability of 98 %.',
     );
   });
   it('says what is missing if it does not fit', () => {
     const over = estimate({ memory_capacity_bytes: 62 * gib, fit_probability_ratio: 0.005 });
     expect(memoryParts(over).map(({ kind }) => kind)).not.toContain('free');
     expect(plain(memorySpec(over, text).sentence)).toBe(
-      '64.0 GiB are needed and the device has 62.0 GiB: 2.0 GiB are missing. It fits with a probability of < 1%.',
+      '64.0 GiB are needed and the device has 62.0 GiB: 2.0 GiB are missing. It fits with a probability of < 1 %.',
     );
   });
   it('is told by stage', () => {
@@ -132,7 +132,7 @@ describe('a search', () => {
       ['evaluated', 10],
     ]);
     expect(spec.sentence).toBe(
-      '10 of 1,000 plans were estimated. The rule that removed most: do not fit, 90.0% of all.',
+      '10 of 1,000 plans were estimated. The rule “do not fit” removed the most, 90.0\u00a0% of all. The bars are logarithmic.',
     );
   });
   it('has a best so far once a plan fits', () => {
@@ -157,6 +157,17 @@ describe('a search', () => {
       [9, 300],
       [9, 400],
     ]);
+  });
+  it('stands along its trials or the device time that they took', () => {
+    const trials = [trial('a', 'ok', 12), trial('b', 'ok', 9)];
+    const placesOf = (by: 'trial' | 'device_time') => {
+      const [best] = trialsSpec(trials, text, by).option(paletteOf(false))['series'] as { data: number[][] }[];
+      return best?.data;
+    };
+    expect(placesOf('trial')).toEqual([[1, 12], [2, 9]]);
+    expect(placesOf('device_time')).toEqual([[100, 12], [200, 9]]); // each took 100 s
+    expect(hasDeviceTime(trials)).toBe(true);
+    expect(hasDeviceTime([{ ...trial('a', 'ok', 12), device_seconds: 0 }])).toBe(false);
   });
   it('of which every trial failed has no best', () => {
     expect(trialsSpec([trial('a', 'oom', 0)], text).sentence).toBe('1 trial: 0 ran, 1 failed; the best took – a step.');

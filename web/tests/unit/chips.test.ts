@@ -110,7 +110,7 @@ describe('charts of a chip', () => {
     const run = { model_name: 'llama', cluster_name: 'eight', framework_version: '0.14', plan_key: 'a', outcome: 'ok', similarity_ratio: 1 };
     const spec = residualsSpec([{ ...run, time_ratio: 1.1 }, { ...run, time_ratio: 0.95 }, run], text);
     expect(spec.sentence).toBe(
-      'The newest calibration names 2 runs, which took between -5.0% and +10.0% against the model.',
+      'The newest calibration names 2 runs, which took between −5.0\u00a0% and +10.0\u00a0% against the model.',
     );
     expect(residualsSpec([], text).table.rows).toEqual([]);
   });
@@ -142,7 +142,7 @@ describe('a report of microbenchmarks', () => {
     const spec = fitsSpec(read, text);
     expect(spec.sentence).toBe('Of 2 operators, 1 passed as good; held-out points exist for 1.');
     expect(spec.table.rows.map((row) => row.map((cell) => cell.text))).toEqual([
-      ['all-reduce, 8 ranks', '20', '–', '5.0%', '10.0%', '15.0%', 'good', ''],
+      ['all-reduce, 8 ranks', '20', '–', '5.0\u00a0%', '10.0\u00a0%', '15.0\u00a0%', 'good', ''],
       ['matrix products', '0', '–', '–', '–', '–', 'assumed', 'measure it'],
     ]);
   });

@@ -124,7 +124,7 @@ describe('the importance of dimensions', () => {
     expect(found[0]?.share).toBeCloseTo(1 - ((3 / 2) * 4) / 104, 12);
     expect(found[1]?.share).toBe(0); // 1 - 150 / 104 is less than chance
     expect(importanceSpec(found, 4, text).sentence).toBe(
-      'Among the 4 chosen plans without the baseline, Micro-batch size explains most of the step time by itself: 94.2% of its variance.',
+      'Among the 4 chosen plans without the baseline, Micro-batch size explains most of the step time by itself: 94.2\u00a0% of its variance.',
     );
   });
   it('does not judge a dimension with a value for each plan, nor equal times', () => {

@@ -12,7 +12,7 @@ describe('formats', () => {
     [1271.4, '1,271 s'],
     [0.0834, '83.4 ms'],
     [0.00002, '20.0 µs'],
-    [-1.19, '-1.19 s'],
+    [-1.19, '−1.19 s'],
   ])('writes %f seconds with three digits', (value, text) => {
     expect(plain(en.seconds(value))).toBe(text);
   });
@@ -39,15 +39,19 @@ describe('formats', () => {
       '0 B', '1,023 B', '1.0 KiB', '1.5 KiB', '3.0 GiB', '5,120.0 TiB',
     ]);
   });
+  it('writes shares on axes without zeros at the end', () => {
+    expect([0, 0.125, 1.5].map((share) => plain(en.axisPercent(share)))).toEqual(['0 %', '12.5 %', '150 %']);
+    expect([-0.3, 0, 2].map((share) => plain(en.axisChange(share)))).toEqual(['−30 %', '0 %', '+200 %']);
+  });
   it('does not claim to know probabilities near 0 and 1', () => {
-    expect(en.probability(0.9999)).toBe('> 99%');
-    expect(en.probability(0.001)).toBe('< 1%');
-    expect(en.probability(0.604)).toBe('60%');
+    expect(plain(en.probability(0.9999))).toBe('> 99 %');
+    expect(plain(en.probability(0.001))).toBe('< 1 %');
+    expect(plain(en.probability(0.604))).toBe('60 %');
   });
   it('writes changes with their sign', () => {
-    expect(en.change(0.058)).toBe('+5.8%');
-    expect(en.change(-0.05)).toBe('-5.0%');
-    expect(en.change(0)).toBe('0.0%');
+    expect(plain(en.change(0.058))).toBe('+5.8 %');
+    expect(plain(en.change(-0.05))).toBe('−5.0 %');
+    expect(plain(en.change(0))).toBe('0.0 %');
   });
   it('follows the language', () => {
     expect(plain(formatsOf('de').seconds(1234.5))).toBe('1.235 s');

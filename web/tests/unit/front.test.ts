@@ -26,5 +26,5 @@ it('has each plan once, with what it leaves free', () => {
 it('says what the roomiest plan costs', () => {
   const gib = 2 ** 30;
   const spec = frontSpec(markFront([point('Plan 1', 10, 4 * gib), point('Plan 2', 11, 14 * gib)]), text);
-  expect(spec.sentence).toBe('No plan beats these 2 in both: Plan 2 leaves 10.0\u00a0GiB more free than Plan 1, and its step takes 10.0% longer.');
+  expect(spec.sentence).toBe('No plan beats these 2 in both: Plan 2 leaves 10.0\u00a0GiB more free than Plan 1, and its step takes 10.0\u00a0% longer.');
 });

@@ -38,7 +38,7 @@ describe('the gain of a study', () => {
     const second = gainOf(summary({ id: 'study-2' }), ranked('base'), [measurement(10)]);
     const spec = gainsSpec([first, second].flatMap((gain) => gain ?? []), text);
     expect(spec.sentence).toBe(
-      'In 1 of 2 measured studies a plan beat the baseline; the largest gain is +25.0%, of llama (eight).',
+      'In 1 of 2 measured studies a plan beat the baseline; the largest gain is +25.0\u00a0%, of llama (eight).',
     );
     expect(spec.table.rows.map((row) => [row[0]?.value, row[7]?.value])).toEqual([
       ['study-1', 0.25],

@@ -23,7 +23,7 @@ describe('plans in words', () => {
       recompute: { granularity: 'full', layer_counts: [3, 0], modules: [], selective_layer_counts: [] },
     });
     expect(planLine(unusual, text)).toBe(
-      'TP 4 + SP · PP 2 × 5 · DP 8 · MBS 1 · ZeRO 1 / 4 · 1F1B · full recomputation 3 + 0 · optimizer offload 75.0%',
+      'TP 4 + SP · PP 2 × 5 · DP 8 · MBS 1 · ZeRO 1 / 4 · 1F1B · full recomputation 3 + 0 · optimizer offload 75.0\u00a0%',
     );
   });
   it('join equal neighbours', () => {

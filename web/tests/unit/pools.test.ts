@@ -109,9 +109,9 @@ describe('a plan that mixes pools', () => {
     expect(rows.map(({ pool, capacityBytes }) => [pool, capacityBytes / gib])).toEqual([['old', 40], ['old', 40], ['new', 80]]);
     const spec = stagesSpec(estimate({ peak_memory_bytes_by_stage: [30 * gib, 20 * gib, 60 * gib] }), text, rows);
     expect(spec.table.rows.map((row) => row.map((cell) => cell.text))).toEqual([
-      ['Stage 1', 'old', '30.0\u00a0GiB', '75.0%'],
-      ['Stage 2', 'old', '20.0\u00a0GiB', '50.0%'],
-      ['Stage 3', 'new', '60.0\u00a0GiB', '75.0%'],
+      ['Stage 1', 'old', '30.0\u00a0GiB', '75.0\u00a0%'],
+      ['Stage 2', 'old', '20.0\u00a0GiB', '50.0\u00a0%'],
+      ['Stage 3', 'new', '60.0\u00a0GiB', '75.0\u00a0%'],
     ]);
     expect(spec.sentence).toContain('40.0\u00a0GiB, 80.0\u00a0GiB');
   });
@@ -121,7 +121,7 @@ describe('the charts about pools', () => {
   it('show each set between its bounds, the fastest first', () => {
     const spec = poolSetsSpec(answer, text);
     expect(spec.sentence).toBe(
-      'The fastest mix, old + new, has 1,000 tokens per second: +25.0% against the best pool alone (new, 800), and 80.0% of the sum of all pools alone.',
+      'The fastest mix, old + new, has 1,000 tokens per second: +25.0\u00a0% against the best pool alone (new, 800), and 80.0\u00a0% of the sum of all pools alone.',
     );
     expect(csvOf(spec.table).split('\r\n')[1]).toMatch(/^old \+ new,1000,1\.25,0\.8,/);
     expect(csvOf(spec.table).split('\r\n')[2]).toMatch(/^new,800,1,0\.64,/);
@@ -144,7 +144,7 @@ describe('the charts about pools', () => {
     const span = (end: number) => [{ kind: 'forward' as const, start: 0, end }];
     const timeline = { stages: [span(3), span(1), span(4)], step: 5, pipeline: 4 };
     const spec = stageTimesSpec('Plan 1', stageRows(mixed, undefined, mixedStudy()), timeline, text);
-    expect(spec.sentence).toContain('50.0% on old, 0.0% on new');
+    expect(spec.sentence).toContain('50.0\u00a0% on old, 0.0\u00a0% on new');
     expect(spec.table.rows.map((row) => row.at(-1)?.value)).toEqual([1, 3, 0]);
   });
   it.each(Object.keys(languages) as Language[])('leave no gap in a sentence: %s', (language) => {

@@ -52,31 +52,31 @@ describe('charts of predictions', () => {
   it('say how far the median was off, and count no retracted run', () => {
     const spec = scatterSpec(runs, runsOf(measured, true), text);
     expect(spec.sentence).toBe(
-      '4 runs: the median was 5.0% slower than predicted, and half of them were off by at most 10.0%.',
+      '4 runs: the median was 5.0\u00a0% slower than predicted, and half of them were off by at most 10.0\u00a0%.',
     );
     expect(spec.table.rows.map((row) => [row[5]?.text, row[7]?.text])).toEqual([
-      ['-10.0%', 'no'],
-      ['0.0%', 'no'],
-      ['+10.0%', 'no'],
-      ['+50.0%', 'no'],
-      ['+69,900.0%', 'yes'],
+      ['−10.0\u00a0%', 'no'],
+      ['0.0\u00a0%', 'no'],
+      ['+10.0\u00a0%', 'no'],
+      ['+50.0\u00a0%', 'no'],
+      ['+69,900.0\u00a0%', 'yes'],
     ]);
   });
   it('compare the older half with the newer one', () => {
     // Errors of -10 and 0 %, then of +10 and +50 %.
     expect(errorOverTimeSpec(runs, text).sentence).toBe(
-      'The median error was -5.0% in the older half of the runs and is +30.0% in the newer half.',
+      'The median error was −5.0\u00a0% in the older half of the runs and is +30.0\u00a0% in the newer half.',
     );
   });
   it('name the group that is the farthest off, and count the runs inside their intervals', () => {
     const groups = groupsOf(runs, 'version');
     expect(errorGroupsSpec(groups, 'version', text).sentence).toBe(
-      'Of 2 groups, megatron-core 0.12 is the farthest off, with a median error of +50.0% (runs: 1).',
+      'Of 2 groups, megatron-core 0.12 is the farthest off, with a median error of +50.0\u00a0% (runs: 1).',
     );
     const spec = coverageSpec(groups, 'version', text);
     expect(spec.title).toBe('How often the interval was right, by framework version');
-    expect(spec.sentence).toBe('3 of 4 runs (75.0%) lie inside their 80 % interval.');
-    expect(spec.table.rows.map((row) => row[3]?.text)).toEqual(['100.0%', '0.0%']);
+    expect(spec.sentence).toBe('3 of 4 runs (75.0\u00a0%) lie inside their 80 % interval.');
+    expect(spec.table.rows.map((row) => row[3]?.text)).toEqual(['100.0\u00a0%', '0.0\u00a0%']);
   });
   it('stay sound without a run', () => {
     for (const spec of [scatterSpec([], [], text), errorOverTimeSpec([], text), coverageSpec([], 'chip', text)]) {

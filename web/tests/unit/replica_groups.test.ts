@@ -121,7 +121,7 @@ describe('a plan whose replicas differ', () => {
     // 0.2 + 0.2 + 0.01 s; the stages of "new" are idle 0.25 and 0.05 of the step.
     expect(spec?.sentence).toBe(
       'Of the stages of Plan 1, Group 2, stage 2 on new takes longest for a micro-batch: 410\u00a0ms. ' +
-        'Shares of the step in which stages compute nothing, on average: 0.0% on old, 15.0% on new. ' +
+        'Shares of the step in which stages compute nothing, on average: 0.0\u00a0% on old, 15.0\u00a0% on new. ' +
         'The memory is too small on Group 2, stage 2.',
     );
     expect(csvOf(spec!.table).split('\r\n')[3]).toBe(`"Group 2, stage 2",new,0.2,0.2,0.01,0.05,${88 * gib},1.1,false`);

@@ -156,14 +156,14 @@ describe('a sweep', () => {
     expect(answer.points.map(({ deviceCount }) => deviceCount)).toEqual([32, 40]);
     // The plan uses TP 4 x PP 2 x DP 8 = 64 devices, which have 1,000 tokens a second each.
     expect(scalingSpec(answer.points, 'nodes', text, 'h').sentence).toBe(
-      'Nodes of h 4: 64,000 tokens per second; Nodes of h 6: 64,000, which is 0.0%.',
+      'Nodes of h 4: 64,000 tokens per second; Nodes of h 6: 64,000, which is 0.0\u00a0%.',
     );
     expect(usualSizes(mixed.question, { kind: 'nodes', pool: 1 })).toEqual([1, 2, 4, 8]);
   });
   it('says how throughput changes', () => {
     const at = (value: number, tokens: number) => ({ value, deviceCount: value * 8, best: ranked('a', { estimate: estimate({ tokens_per_second_per_device: tokens }) }) });
     expect(scalingSpec([at(4, 1000), at(8, 900)], 'nodes', text).sentence).toBe(
-      'Number of nodes 4: 1,000 tokens per second and device; Number of nodes 8: 900, which is -10.0%.',
+      'Number of nodes 4: 1,000 tokens per second and device; Number of nodes 8: 900, which is −10.0\u00a0%.',
     );
   });
   it.each(Object.keys(languages) as Language[])('leaves no gap in a sentence: %s', (language) => {
@@ -194,7 +194,7 @@ describe('step time against cost', () => {
     const spec = costFrontSpec(sizes, text);
     // 1 - 22/40 = 45 %; 1000/900 - 1 = 11.1 %.
     expect(spec?.sentence).toBe(
-      'Of 3 sizes, 2 are beaten by no other in both. Training is cheapest with 2 nodes; with 4, a step takes 45.0% less and the training costs 11.1% more.',
+      'Of 3 sizes, 2 are beaten by no other in both. Training is cheapest with 2 nodes; with 4, a step takes 45.0\u00a0% less and the training costs 11.1\u00a0% more.',
     );
     expect(csvOf(spec!.table).split('\r\n')[0]).toBe('node_count,step_time_seconds,device_hours_per_billion_tokens,is_on_front');
   });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { en } from '../../src/text/messages/en';
 import { zhCN } from '../../src/text/messages/zh_cn';
 import { preferredLanguage, textOf, type Message } from '../../src/text/text';
+import { auditedMethods } from '../../src/views/callers';
 
 const formsOf = (message: Message) => (typeof message === 'string' ? [message] : Object.values(message));
 const parametersOf = (message: Message) =>
@@ -58,6 +59,10 @@ describe('words of the wire', () => {
   ] as const)('every %s has a word', (group, words, count) => {
     expect(words.length).toBeGreaterThanOrEqual(count);
     for (const word of words) expect(en).toHaveProperty([`${group}.${word}`]);
+  });
+  it('the methods that are audited can be chosen', () => {
+    const audited = wordsIn('server/auth/permissions.cc', /MethodRole\{"(\w+)", Role::k\w+, true\}/g);
+    expect([...auditedMethods].sort()).toEqual(audited.sort());
   });
   it('every cause of time and kind of memory has a word', () => {
     const words = wordsIn('search_space/spec/estimate.cc', /return "(\w+)";/g);

@@ -65,7 +65,7 @@ describe('the drawing of a step', () => {
     const spec = timelineSpec('Plan 1', timeline, wholeStep, text);
     // Both stages work 6 of 9 s.
     expect(plain(spec.sentence)).toBe(
-      'A step of Plan 1 is simulated to take 10.0 s, of which the pipeline takes 9.00 s. In the pipeline, the stages wait between 33.3% and 33.3% of the time.',
+      'A step of Plan 1 is simulated to take 10.0 s, of which the pipeline takes 9.00 s. In the pipeline, the stages wait between 33.3 % and 33.3 % of the time.',
     );
     expect(spec.table.rows.map((row) => row.map(({ value }) => value))).toEqual([
       ['Stage 1', 2, 4, 0, 0, 1, 0, 3],

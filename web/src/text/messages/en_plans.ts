@@ -3,6 +3,7 @@ import type { Message } from '../text';
 
 export const enPlans = {
   'list.comma': ', ',
+  'list.share': '{name} ({share})',
   'list.semicolon': '; ',
   'sentence.space': ' ',
   'tab.dimensions': 'Dimensions',

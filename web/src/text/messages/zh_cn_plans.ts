@@ -4,6 +4,7 @@ import type { enPlans } from './en_plans';
 
 export const zhCNPlans: Record<keyof typeof enPlans, Message> = {
   'list.comma': '、',
+  'list.share': '{name}（{share}）',
   'list.semicolon': '；',
   'sentence.space': '',
   'tab.dimensions': '维度',
@@ -86,5 +87,5 @@ export const zhCNPlans: Record<keyof typeof enPlans, Message> = {
   'importance.dimension': '维度',
   'importance.share': '解释的方差',
   'importance.values': '取值个数',
-  'importance.measure': '每次按一个维度的取值将方案分组。条形表示这种单因素分组的 ε²：组间差异占步时方差的比例，并扣除同样多的分组偶然能解释的部分。各维度相互关联，因此这些比例会重叠，相加不一定是 100 %。搜索只保留最快的方案，它们之间的规律不一定适用于整个空间。',
+  'importance.measure': '每次按一个维度的取值将方案分组。条形表示这种单因素分组的 ε²：组间差异占步时方差的比例，并扣除同样多的分组偶然能解释的部分。各维度相互关联，因此这些比例会重叠，相加不一定是 100%。搜索只保留最快的方案，它们之间的规律不一定适用于整个空间。',
 };
