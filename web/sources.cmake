@@ -15,6 +15,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/chips.ts
     src/charts/cluster.ts
     src/charts/cost_front.ts
+    src/charts/communication.ts
     src/charts/coverage.ts
     src/charts/dimensions.ts
     src/charts/drawing.ts

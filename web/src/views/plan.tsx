@@ -4,6 +4,8 @@ import { api } from '../api/client';
 import { useRead } from '../api/use_read';
 import type { GetStudyResponse, RankedPlan } from '../api/wire';
 import { Chart } from '../charts/chart';
+import { clusterFacts, layoutOf } from '../charts/cluster';
+import { communicationSpec } from '../charts/communication';
 import { memorySpec, stagesSpec } from '../charts/memory';
 import { breakdownSpec } from '../charts/step_time';
 import { alternativesOf, judgedSeconds } from '../parts/alternatives';
@@ -73,6 +75,13 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
       stages: estimate.peak_memory_bytes_by_stage.length > 1 ? stagesSpec(estimate, text, rooms) : undefined,
     };
   }, [ranked, study, text]);
+  const communication = useMemo(() => {
+    const cluster = study.question?.cluster;
+    if (!estimate || !cluster || !ranked.plan) return undefined;
+    const facts = clusterFacts(cluster, study.result?.applied_defaults ?? [], study.study?.device_count ?? 0);
+    const layout = layoutOf(facts, ranked.plan);
+    return layout && communicationSpec(name, estimate, layout, text);
+  }, [ranked, study, name, text]);
   const settings = ranked.plan ? Object.entries(settingsOf(ranked.plan, text)) : [];
   if (!estimate || !charts) return null;
   const defaults = study.result?.applied_defaults ?? [];
@@ -103,6 +112,7 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
         <Tile label={say('tier')} value={text.word('provenance', estimate.tier)} note={say('tier.note')} />
       </dl>
       <Chart spec={charts.breakdown} />
+      {communication && <Chart spec={communication} />}
       <div class={charts.stages ? 'pair' : ''}>
         <Chart spec={charts.memory} />
         {charts.stages && <Chart spec={charts.stages} />}

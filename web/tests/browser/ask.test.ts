@@ -233,7 +233,9 @@ describe('a server that allows changes', () => {
     expect(await other.page.locator('tbody .badge').first().innerText()).toBe('paused');
     await other.page.goto(`${writable.url}#/operations`);
     await other.page.locator('tr', { hasText: 'large' }).locator('.badge.state-paused').waitFor();
-    expect(await other.page.locator('.tile', { hasText: 'Paused studies' }).innerText()).toMatch(/Paused studies\s+1/);
+    expect(await other.page.locator('.tile', { hasText: 'Waiting studies' }).innerText()).toMatch(
+      /Waiting studies\s+0\s+1 more is paused/,
+    );
     expect(await other.page.locator('.tile', { hasText: 'Running studies' }).innerText()).toMatch(/Running studies\s+0/);
     expect(other.faults).toEqual([]);
     await other.close();

@@ -46,6 +46,7 @@ const pages: [string, () => string][] = [
   ['two chips', () => '#/chips/nvidia-a100-sxm4-80gb?with=huawei-ascend-910b-376t'],
   ['no such chip', () => '#/chips/nothing'],
   ['operations', () => '#/operations'],
+  ['callers', () => '#/operations/calls'],
   ['ask', () => '#/ask'],
   ['ask again', () => `#/ask?from=${ids['a100x128']}`],
   ['dimensions', () => study('a100x128', '/dimensions?micro_batch_size=1')],
@@ -81,7 +82,6 @@ const pages: [string, () => string][] = [
   ['trial that ran', () => study('two-cores', '/trials/1')],
   ['trial that failed', () => study('two-cores', '/trials/2')],
   ['replayed trial', () => study('trials', '/trials/1')],
-  ['no such trial', () => study('trials', '/trials/99')],
   ['no such rank', () => study('a100x128', '/plans/99')],
   ['no such page', () => '#/nothing'],
 ];
@@ -100,6 +100,16 @@ describe.each([
     expect(faults).toEqual([]);
     await close();
   });
+});
+
+it('a trial that is not there is said so', async () => {
+  const { page, faults, close } = await open(browser, base);
+  await page.goto(base + study('trials', '/trials/99'));
+  await page.getByRole('heading', { name: 'This study has no trial 99.' }).waitFor();
+  await expectAccessible(page);
+  // Chromium tells of each answer that is an error.
+  expect(faults).toEqual(['error: Failed to load resource: the server responded with a status of 404 (Not Found)']);
+  await close();
 });
 
 describe('somebody who has never seen it', () => {
@@ -151,6 +161,32 @@ describe('the overview', () => {
     await page.getByLabel('State').selectOption('failed');
     await page.getByRole('link', { name: 'Show all studies' }).click();
     await expect.poll(() => rows.count()).toBe(9);
+    await close();
+  });
+
+  it('finds studies by chip and label', async () => {
+    const { page, faults, close } = await open(browser, base);
+    const rows = page.locator('tbody tr');
+    await page.goto(base);
+    await page.getByLabel('Chip', { exact: true }).selectOption('nvidia-h100-sxm5-80gb');
+    await expect.poll(() => rows.count()).toBe(2); // h100x8 and h100x2048
+    await page.getByLabel('Chip', { exact: true }).selectOption('');
+    // A label of a row leads to the studies that have it, too.
+    await page.getByRole('link', { name: 'team=vision' }).click();
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(page.url()).toContain('label=team%3Dvision');
+    await page.getByLabel('Label', { exact: true }).fill('reviewed, team=vision');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.url()).toContain('label=reviewed');
+    expect(await rows.count()).toBe(1);
+    await page.getByLabel('Label', { exact: true }).fill('team=language');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'No study matches the filters.' }).waitFor();
+    await page.getByLabel('Label', { exact: true }).fill('team==');
+    await page.keyboard.press('Enter');
+    await page.getByText('“team==” is not a label').waitFor();
+    await expectAccessible(page);
+    expect(faults).toEqual([]);
     await close();
   });
 

@@ -142,6 +142,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   });
   addTrials(history, folder);
   addJobs(history);
+  const labelled = newestStudy(history, 'a100x32');
+  meshwright(history, 'study', 'update', labelled, '--label', 'team=vision', '--label', 'reviewed=');
   const filled = await serve(bin, 'meshwrightd', [
     '--db', history, '--listen', `unix:${join(folder, 'server.sock')}`, '--http', '127.0.0.1:0',
   ]);

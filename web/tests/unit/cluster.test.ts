@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { clusterFacts, clusterSpec, drawnKinds, layoutOf, type ClusterFacts } from '../../src/charts/cluster';
+import { communicationSpec } from '../../src/charts/communication';
 import { element, escaped, svgText } from '../../src/charts/drawing';
 import { paletteOf } from '../../src/charts/palette';
 import { equalNodes, groupsOf, rangesOf, seatsOf, type Groups } from '../../src/parts/rank_layout';
 import { textOf } from '../../src/text/text';
-import { plan } from './samples';
+import { estimate, plan } from './samples';
 
 const text = textOf('en');
 const nodesOf = (count: number, devices: number) => Array.from({ length: count }, () => ({ pool: 'a', devices }));
@@ -144,5 +145,34 @@ describe('the drawing', () => {
   it('is safe with any text, and its numbers are short', () => {
     expect(escaped('<a & "b">')).toBe('&lt;a &amp; &quot;b&quot;&gt;');
     expect(element('rect', { x: 1 / 3, fill: '"' })).toBe('<rect x="0.33" fill="&quot;"/>\n');
+  });
+});
+
+describe('the communication of a plan', () => {
+  it('is told by group, with the link that it takes', () => {
+    const facts = clusterFacts(
+      { pools: [{ chip: 'x', node_count: 4, devices_per_node: 4, scale_up: { kind: 'nvlink4', bandwidth_bytes_per_second: 450e9 } }] } as never,
+      [],
+      16,
+    );
+    const layout = layoutOf(facts, small);
+    if (!layout) throw new Error('a layout');
+    const spec = communicationSpec(
+      'Plan 1',
+      estimate({ step_time_seconds: 10, breakdown_seconds: { matmul: 7, tensor_parallel: 2, pipeline_p2p: 1 } }),
+      layout,
+      text,
+    );
+    expect(spec?.sentence).toBe(
+      'Communication that nothing hides takes 3.00\u00a0s of a step of Plan 1, 30.0\u00a0% of it; 1.00\u00a0s of that are in groups across nodes.',
+    );
+    // Tensor groups stay inside a node; stages are two nodes apart. Groups that are hidden are there, too.
+    expect(spec?.table.rows.map((row) => [row[0]?.value, row[2]?.value, row[4]?.value])).toEqual([
+      ['tensor', 1, 2],
+      ['pipeline', 2, 1],
+      ['expert', 1, 0],
+      ['data', 2, 0],
+    ]);
+    expect(communicationSpec('Plan 1', estimate({ breakdown_seconds: {} }), { ...layout, groups: [] }, text)).toBeUndefined();
   });
 });

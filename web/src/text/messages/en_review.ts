@@ -268,7 +268,7 @@ export const enReview = {
   'operations.newest': 'the newest is of {time}',
   'operations.running': 'Running studies',
   'operations.waiting': 'Waiting studies',
-  'operations.pausedNote': '{count} more are paused',
+  'operations.pausedNote': { one: '{count} more is paused', other: '{count} more are paused' },
   'operations.interrupted': 'Interrupted studies',
   'operations.interruptedNote': 'their process ended; meshwright study resume goes on',
   'operations.queue': 'Queue',
