@@ -69,7 +69,7 @@ export function figureCoverageSpec(chip: Chip, text: Text): ChartSpec {
 }
 
 const gigabytes = (bytes: number, text: Text) =>
-  `${text.format.number(bytes / 1e9, bytes >= 1e11 ? 0 : 1)}\u00a0GB/s`;
+  `${text.format.number(bytes / 1e9, bytes === 0 || bytes >= 1e11 ? 0 : 1)}\u00a0GB/s`;
 
 /** The bandwidth of collectives by the number of ranks in a scale-up domain, of one or two chips. */
 export function groupBandwidthSpec(chips: readonly Chip[], text: Text): ChartSpec {

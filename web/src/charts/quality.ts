@@ -243,7 +243,7 @@ export function errorOverTimeSpec(runs: readonly Run[], text: Text): ChartSpec {
           color: palette.muted,
           showMinLabel: false,
           showMaxLabel: false,
-          formatter: (value: number) => format.change(value),
+          formatter: (value: number) => format.axisChange(value),
         },
       },
       series: [

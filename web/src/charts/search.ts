@@ -242,7 +242,7 @@ export function trialsSpec(trials: readonly Trial[], text: Text, by: TrialAxis =
       ]),
     },
     option: (palette) => ({
-      grid: { left: 28, right: 24, top: 16, bottom: 28, containLabel: true },
+      grid: { left: 36, right: 24, top: 16, bottom: 28, containLabel: true },
       tooltip: tooltipOf(
         palette,
         (item: { seriesName: string; value: [number, number] }) =>

@@ -32,6 +32,7 @@ export function SelectFilter(props: {
     <label>
       {props.label}
       <select
+        name={name}
         value={place.query[name] ?? ''}
         onChange={(event) =>
           goTo(linkTo(place.path, { ...place.query, [name]: event.currentTarget.value, page: '' }), true)

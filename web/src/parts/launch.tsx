@@ -55,7 +55,7 @@ export function LaunchBox({ ranked }: { ranked: RankedPlan }) {
         </div>
       </div>
       {launch?.versions && (
-        <p class="quiet">{text.say('launch.versions', { versions: launch.versions })}</p>
+        <p class="quiet">{text.say('launch.versions', { versions: launch.versions.replace(' to ', ' – ') })}</p>
       )}
       <pre tabIndex={0} aria-label={text.say('launch.titleOf', { framework })}>
         <code>{command}</code>
