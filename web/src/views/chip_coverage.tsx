@@ -31,7 +31,7 @@ function Rows({ rows }: { rows: readonly OperatorCoverage[] }) {
   return (
     <ListTable
       isInner
-      caption={say('coverage.title')}
+      caption={say('coverage.rows', { count: rows.length })}
       columns={[
         { label: say('fits.operator') },
         { label: say('provenance') },

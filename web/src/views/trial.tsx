@@ -212,7 +212,11 @@ async function trialOf(id: string, number: string, signal: AbortSignal): Promise
   if (embedded) return trialInFile(id, number, signal);
   if (!/^[1-9]\d*$/.test(number)) return { attempts: [] };
   try {
-    return await api.trial(id, number, signal);
+    const { trial } = await api.trial(id, number, signal);
+    if (!trial) return { attempts: [] };
+    // Only the list of one trial's attempts has the ends of their logs.
+    const { attempts } = await api.attempts(id, { trial_number: number }, signal);
+    return { trial, attempts };
   } catch (error) {
     if (error instanceof ApiError && error.isAbsent) return { attempts: [] };
     throw error;
