@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
+#include "cli/plots/bar_plot.h"
 #include "cli/reports/launch_lines.h"
 #include "cli/reports/print_answer.h"
+#include "cli/reports/words.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -63,6 +69,53 @@ absl::Status SavePlan(const fs::path& folder, const v1::RankedPlan& ranked,
   return absl::OkStatus();
 }
 
+PlotBar StepTimeBar(const std::string& name, const v1::RankedPlan& ranked) {
+  const v1::Estimate& e = ranked.estimate();
+  return {.label = fmt::format("{}: {}", name, PlanWords(ranked.plan())),
+          .value = e.step_time_seconds(),
+          .low = e.step_time_low_seconds(),
+          .high = e.step_time_high_seconds(),
+          .text = SecondsText(e.step_time_seconds())};
+}
+
+std::string StepTimePlot(const v1::TuneResult& result) {
+  std::vector<PlotBar> bars;
+  for (const v1::RankedPlan& ranked : result.plans()) {
+    bars.push_back(StepTimeBar(fmt::format("plan {}", bars.size() + 1), ranked));
+  }
+  if (result.has_baseline()) bars.push_back(StepTimeBar("baseline", result.baseline()));
+  return BarPlot("Step time, with the range of 80 % of the runs", bars);
+}
+
+// Draws the parts that are not 0, the largest first.
+template <typename Value, typename Format>
+std::string PartsPlot(const std::string& title,
+                      const google::protobuf::Map<std::string, Value>& parts,
+                      const Format& format) {
+  std::vector<PlotBar> bars;
+  for (const auto& [name, part] : parts) {
+    const auto value = static_cast<double>(part);
+    if (value == 0) continue;
+    bars.push_back(
+        {.label = name, .value = value, .low = value, .high = value, .text = format(part)});
+  }
+  std::ranges::sort(bars, [](const PlotBar& a, const PlotBar& b) {
+    return std::pair(-a.value, a.label) < std::pair(-b.value, b.label);
+  });
+  return BarPlot(title, bars);
+}
+
+absl::Status SavePlots(const fs::path& folder, const v1::TuneResult& result) {
+  RETURN_IF_ERROR(Write(folder, "step_times.svg", StepTimePlot(result)));
+  const v1::Estimate& first = result.plans(0).estimate();
+  RETURN_IF_ERROR(
+      Write(folder, "time.svg",
+            PartsPlot("Where the step of plan 1 goes", first.breakdown_seconds(), SecondsText)));
+  return Write(folder, "memory.svg",
+               PartsPlot("Memory of the busiest device of plan 1", first.memory_breakdown_bytes(),
+                         [](std::int64_t bytes) { return GibText(bytes) + " GiB"; }));
+}
+
 }  // namespace
 
 absl::Status MakeSaveFolder(const std::string& folder) {
@@ -84,6 +137,7 @@ absl::Status SaveAnswer(const std::string& folder, const v1::GetStudyResponse& a
       shown, {.columns = kReportColumns, .is_verbose = true, .recorded = notes.recorded});
   RETURN_IF_ERROR(Write(folder, "report.txt", report));
   if (shown.result().plans().empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(SavePlots(folder, shown.result()));
   const v1::RankedPlan& first = shown.result().plans(0);
   for (const auto& [framework, text] : first.exports()) {
     // An answer has the texts of one framework, which need no folder of their own.

@@ -13,7 +13,8 @@ namespace meshwright {
 absl::Status MakeSaveFolder(const std::string& folder);
 
 // Writes the files of an answer into this folder: `json` as answer.json, report.txt with all that
-// the report can say, and the plan to launch: the files of its framework, and launch.sh.
+// the report can say, plots of the step times of the plans and of where the time and the memory of
+// plan 1 go, and the plan to launch: the files of its framework, and launch.sh.
 absl::Status SaveAnswer(const std::string& folder, const v1::GetStudyResponse& answer,
                         const std::string& json, const ReportNotes& notes);
 

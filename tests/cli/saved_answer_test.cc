@@ -1,7 +1,9 @@
 #include "cli/reports/saved_answer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "search_space/base/status.h"
@@ -27,6 +29,9 @@ TEST(MakeSaveFolderTest, TakesNoFolderOfAnotherRun) {
 v1::GetStudyResponse AnswerWithFile(const std::string& name) {
   v1::GetStudyResponse answer;
   v1::RankedPlan& plan = *answer.mutable_result()->add_plans();
+  plan.mutable_estimate()->set_step_time_seconds(2);
+  (*plan.mutable_estimate()->mutable_breakdown_seconds())["matmul"] = 1.5;
+  (*plan.mutable_estimate()->mutable_memory_breakdown_bytes())["weights"] = std::int64_t{1} << 30;
   (*plan.mutable_exports())["nanotron"] = "a: 1\n";
   v1::Launch& launch = (*plan.mutable_launches())["nanotron"];
   launch.set_file_name(name);
@@ -43,6 +48,14 @@ TEST(SaveAnswerTest, WritesTheFilesOfThePlan) {
   // A note of a server cannot become a command.
   EXPECT_EQ(ReadFile(home.File("launch.sh")),
             "#!/bin/sh\n# Not stated here: data rm -rf /\ntorchrun train.py\n");
+}
+
+TEST(SaveAnswerTest, DrawsTheFirstPlan) {
+  const TemporaryFolder home;
+  ASSERT_TRUE(SaveAnswer(home.path(), AnswerWithFile("plan.yaml"), "{}\n", {}).ok());
+  EXPECT_THAT(ReadFile(home.File("step_times.svg")), testing::HasSubstr(">2.00 s</text>"));
+  EXPECT_THAT(ReadFile(home.File("time.svg")), testing::HasSubstr(">matmul</text>"));
+  EXPECT_THAT(ReadFile(home.File("memory.svg")), testing::HasSubstr(">1.0 GiB</text>"));
 }
 
 TEST(SaveAnswerTest, AServerCannotNameAFileElsewhere) {

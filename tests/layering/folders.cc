@@ -143,10 +143,11 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/input",
      .may_use = "search_space/ recorder server/tuner/ proto/json server/process server/convert "
                 "cli/program cli/detect"},
+    {.path = "cli/plots"},
     {.path = "cli/reports",
      .may_use = "server/process search_space/ server/tuner/question server/engine proto/json "
                 "server/plugins/ "
-                "server/convert server/rpc/client cli/program"},
+                "server/convert server/rpc/client cli/program cli/plots"},
     {.path = "cli/local",
      .may_use = "search_space/ recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins server/convert cli/program cli/reports"},
