@@ -60,6 +60,9 @@ int Serve(const std::string& listen, const GlobalFlags& flags) {
   const Interrupt interrupt;
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
+  if (const auto store = OpenLocalReader(flags.store); !store.ok()) {
+    return Fail(store.status(), flags.output);
+  }
   const StoreAccess reader = LocalReads(flags.store);
   Followers followers(reader);
   const ReadFace face = {

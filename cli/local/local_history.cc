@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "search_space/base/status.h"
+#include "server/engine/store_path.h"
 
 namespace meshwright {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::chrono::seconds kLockWait(3);
 
 absl::StatusOr<Recorder> OpenLocalReader(const std::string& store) {
   auto reader = Recorder::Open({.path = store, .read_only = true});
-  if (Reason(reader.status()) != "NO_STORE") return reader;
+  if (Reason(reader.status()) != "NO_STORE" || store != DefaultStorePath()) return reader;
   return Recorder::Open({.path = ":memory:"});
 }
 

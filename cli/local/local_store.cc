@@ -21,6 +21,7 @@
 #include "server/engine/history_queries.h"
 #include "server/engine/measurement.h"
 #include "server/engine/store_history.h"
+#include "server/engine/store_path.h"
 #include "server/engine/study_id.h"
 #include "server/engine/study_record.h"
 #include "server/engine/wall_clock.h"
@@ -102,7 +103,7 @@ absl::StatusOr<StudyRecord> InsertStudy(Recorder& recorder, StudyRecord record) 
 std::optional<Recorder> OpenMeasurements(const std::string& store) {
   auto recorder = Recorder::Open({.path = store, .read_only = true});
   if (recorder.ok()) return *std::move(recorder);
-  if (Reason(recorder.status()) != "NO_STORE") {
+  if (Reason(recorder.status()) != "NO_STORE" || store != DefaultStorePath()) {
     PrintNote("warning: the answer does not learn from the store: " +
               std::string(recorder.status().message()));
   }

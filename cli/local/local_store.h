@@ -50,9 +50,9 @@ absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string&
 absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending,
                                           const std::optional<CalibrationRecord>& calibration);
 
-// Returns what the store has measured so far, or up to a sequence number. A missing store, or one
-// from before there were measurements, has nothing. A store that cannot be read is left out, and a
-// note on stderr says so. `knowledge` must outlive the result.
+// Returns what the store has measured so far, or up to a sequence number. The default store may be
+// missing, and one from before there were measurements has nothing. Another one that is missing or
+// cannot be read is left out, and a note on stderr says so. `knowledge` must outlive the result.
 absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge,
                                            std::optional<std::int64_t> up_to_sequence);
 
@@ -60,8 +60,8 @@ absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowl
 // leaves its studies in the store as they were.
 v1::Study ShownStudy(StudyRecord record);
 
-// Answer as a server would. A missing store is an empty one. A study whose process is gone reads as
-// interrupted.
+// Answer as a server would. The default store may be missing, and is empty then. A study whose
+// process is gone reads as interrupted.
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store,
                                                          const v1::ListStudiesRequest& request);
 // Deletes a study that has ended, as a server would.
