@@ -14,13 +14,10 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/layer_list.h"
 #include "search_space/spec/workload.h"
+#include "server/tuner/question/framework_choice.h"
 
 namespace meshwright {
 namespace {
-
-// The release of Megatron-Core that mixes windows with full attention ("Enable SWA mixing with
-// attention", CHANGELOG).
-constexpr std::string_view kFirstWithPatterns = "0.15";
 
 // Returns the windows of the model's layers, each once; 0: full attention.
 std::set<int> WindowsOf(const ModelSpec& model) {
@@ -116,11 +113,11 @@ void RefuseMixedWindows(const Problem& problem, FlagList& flags) {
     flags.Refuse("model.layers",
                  fmt::format("windows in some layers only; only Megatron-Core from {} on is known "
                              "to have flags for them",
-                             kFirstWithPatterns));
-  } else if (IsOlder(version, kFirstWithPatterns)) {
+                             kFirstWithMixedWindows));
+  } else if (IsOlder(version, kFirstWithMixedWindows)) {
     flags.Refuse("workload.framework.version",
                  fmt::format("{}; Megatron-Core has windows in some layers only from {} on",
-                             version, kFirstWithPatterns));
+                             version, kFirstWithMixedWindows));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/export/megatron_layers.h"
 #include "server/tuner/export/text/flag_list.h"
+#include "server/tuner/question/framework_choice.h"
 
 namespace meshwright {
 namespace {
@@ -274,6 +275,15 @@ std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
     left_out.push_back(RouterLeftOut(*model.moe));
     left_out.emplace_back(
         "of the experts: --moe-expert-capacity-factor (no token is dropped without it)");
+  }
+  // Such models have facts of the attention and the activation that a model of ours does not state
+  // (gpt-oss, Gemma 3).
+  if (HasMixedWindows(model)) {
+    left_out.emplace_back(
+        "of the model, if it has them: --softmax-type learnable (sinks of attention); "
+        "--quick-geglu "
+        "with --glu-linear-offset and --activation-func-clamp-value, instead of --swiglu "
+        "(gpt-oss)");
   }
   if (model.mtp_layer_count > 0) {
     left_out.emplace_back("of multi-token prediction: --mtp-loss-scaling-factor");

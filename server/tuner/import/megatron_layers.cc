@@ -10,6 +10,7 @@
 
 #include "search_space/import/layer_runs.h"
 #include "search_space/spec/choices.h"
+#include "server/tuner/question/framework_choice.h"
 
 namespace meshwright {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 // Far above every model's; a longer list is not made.
 constexpr std::size_t kMaxLayers = 10'000;
 constexpr int kMaxDepth = 16;
-// The release of Megatron-Core that has the flag ("Enable SWA mixing with attention", CHANGELOG).
-constexpr std::string_view kFirstWithPatterns = "0.15";
 
 // Reads sums of lists and of their multiples. A method returns false for what is none.
 class ListReader {
@@ -182,9 +181,9 @@ void SetWindows(SettingReader& settings, ImportedJob& job, const ModelSpec& mode
   if (window == 0) {
     settings.Note(fmt::format("{} without window-size has no effect", kKey));
   } else if (job.workload.framework_name == "megatron-core") {
-    job.workload.framework_version = kFirstWithPatterns;
+    job.workload.framework_version = kFirstWithMixedWindows;
     settings.Note(fmt::format("{}: read as a job of version {}, the first that has it", kKey,
-                              kFirstWithPatterns));
+                              kFirstWithMixedWindows));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "estimator/frameworks/profile_facts.h"
+#include "search_space/spec/layer_list.h"
 
 namespace meshwright {
 namespace {
@@ -16,6 +17,17 @@ namespace {
 // Facts that tell what a profile was checked on. They come from measured runs, not from a workload.
 constexpr std::string_view kEvidence[] = {"low_time_ratio", "high_time_ratio", "checked_chips",
                                           "checked_device_count"};
+
+// A release that builds models which the default one does not.
+struct FirstRelease {
+  std::string_view framework;
+  std::string_view version;
+  std::string_view source;
+};
+constexpr FirstRelease kMixedWindows = {
+    "megatron-core", kFirstWithMixedWindows,
+    "the first release with windows in some layers only (\"Enable SWA mixing with attention\", "
+    "CHANGELOG.md of Megatron-Core 0.15.0)"};
 
 }  // namespace
 
@@ -42,6 +54,12 @@ std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, Framewor
   return violations;
 }
 
+bool HasMixedWindows(const ModelSpec& model) {
+  const std::vector<LayerRun> runs = RunsOf(model);
+  const auto has_window = [](const LayerRun& run) { return run.kind.sliding_window > 0; };
+  return std::ranges::any_of(runs, has_window) && !std::ranges::all_of(runs, has_window);
+}
+
 std::string UnknownFramework(const std::string& name, const FrameworkLibrary& frameworks) {
   if (const FrameworkEntry* run = frameworks.RunBy(name)) {
     return fmt::format(
@@ -52,9 +70,20 @@ std::string UnknownFramework(const std::string& name, const FrameworkLibrary& fr
                      fmt::join(frameworks.NamesLike(name), ", "));
 }
 
-FoundFramework FindFramework(const WorkloadRequest& workload, const Knowledge& knowledge) {
-  return knowledge.frameworks.Find(workload.framework_name.value_or("generic"),
-                                   workload.framework_version.value_or(""));
+FoundFramework FindFramework(const WorkloadRequest& workload, const ModelSpec& model,
+                             const Knowledge& knowledge) {
+  const std::string name = workload.framework_name.value_or("generic");
+  std::string version = workload.framework_version.value_or("");
+  if (version.empty() && name == kMixedWindows.framework && HasMixedWindows(model)) {
+    version = kMixedWindows.version;
+  }
+  return knowledge.frameworks.Find(name, version);
+}
+
+std::string VersionSource(const FrameworkProfile& profile) {
+  const bool is_first =
+      profile.name == kMixedWindows.framework && profile.version == kMixedWindows.version;
+  return std::string(is_first ? kMixedWindows.source : "the framework's default profile");
 }
 
 std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile) {

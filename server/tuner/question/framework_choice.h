@@ -1,18 +1,29 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/frameworks/framework_library.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/framework_profile.h"
+#include "search_space/spec/model.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 
-// Returns the profile of the framework and the version that the workload names.
-FoundFramework FindFramework(const WorkloadRequest& workload, const Knowledge& knowledge);
+// The release of Megatron-Core that mixes windows with full attention ("Enable SWA mixing with
+// attention", CHANGELOG of 0.15.0).
+inline constexpr std::string_view kFirstWithMixedWindows = "0.15";
+
+// Returns the profile of the framework and the version that the workload names; without a version,
+// one that builds the model, if there is one.
+FoundFramework FindFramework(const WorkloadRequest& workload, const ModelSpec& model,
+                             const Knowledge& knowledge);
+
+// Returns true if some layers have a window and others have none, which not every release builds.
+bool HasMixedWindows(const ModelSpec& model);
 
 // Returns the description of a name that no profile has. What runs another framework has an export
 // of that one's plans.
@@ -21,6 +32,9 @@ std::string UnknownFramework(const std::string& name, const FrameworkLibrary& fr
 // Replaces the profile's facts by the workload's own. Returns violations for those that are
 // invalid.
 std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, FrameworkProfile& profile);
+
+// Returns why a profile was taken for a question that states no version.
+std::string VersionSource(const FrameworkProfile& profile);
 
 // Names the facts that the workload states instead of the profile's.
 std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile);

@@ -189,7 +189,7 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const FrameworkEntry& fr
     defaults.Note("framework.name", profile.name);
   }
   if (stated.framework_version.value_or("").empty() && !profile.version.empty()) {
-    defaults.set_source("the framework's default profile");
+    defaults.set_source(VersionSource(profile));
     defaults.Note("framework.version", profile.version);
   }
   for (AppliedDefault& applied : problem.applied_defaults) {
@@ -390,7 +390,8 @@ std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowle
   };
   append(Validate(question.workload, "workload"));
   append(Validate(question.cluster, "cluster"));
-  if (const FrameworkEntry* framework = FindFramework(question.workload, knowledge).entry) {
+  if (const FrameworkEntry* framework =
+          FindFramework(question.workload, question.model, knowledge).entry) {
     FrameworkProfile profile = framework->profile;
     append(ApplyFacts(question.workload, profile));
   } else {
@@ -410,7 +411,7 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   if (!violations.empty()) return InvalidFields(violations);
   Problem problem;
   problem.model = question.model;
-  const FoundFramework found = FindFramework(question.workload, knowledge);
+  const FoundFramework found = FindFramework(question.workload, question.model, knowledge);
   problem.profile = found.entry->profile;
   problem.warnings = found.warnings;
   problem.framework_facts = question.workload.framework_facts;

@@ -111,6 +111,23 @@ TEST(MegatronLayersTest, APatternTellsTheVersion) {
   EXPECT_THAT(job->notes, Contains(HasSubstr("window-attn-skip-freq: read as a job of version")));
 }
 
+// The script of a gpt-oss has three more flags, which change neither a size nor the plan.
+TEST(MegatronLayersTest, FlagsOfGptOssAreKnown) {
+  const auto job = ImportJob({.file = "args.txt",
+                              .text = std::string(kArguments) +
+                                      "--softmax-type learnable --glu-linear-offset 1.0 "
+                                      "--activation-func-clamp-value 7.0",
+                              .devices = 8});
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto known = [](const std::string& key) {
+    return Contains(testing::AllOf(testing::Field(&UnusedKey::key, key),
+                                   testing::Field(&UnusedKey::reason, testing::Not(""))));
+  };
+  EXPECT_THAT(job->unused, known("softmax-type"));
+  EXPECT_THAT(job->unused, known("glu-linear-offset"));
+  EXPECT_THAT(job->unused, known("activation-func-clamp-value"));
+}
+
 // Returns Llama 2 70B whose layers have the kinds of `letters`, repeated.
 Problem PatternProblem(const std::string& letters) {
   Problem problem = Llama70b("megatron-core", "0.15");
@@ -136,6 +153,7 @@ TEST(MegatronLayersTest, PatternsAreExportedAndComeBack) {
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->versions, "0.15");
     EXPECT_THAT(config->text, HasSubstr(one.flags));
+    EXPECT_THAT(config->left_out, Contains(HasSubstr("--softmax-type learnable")));
     const auto job = ImportJob(
         {.file = "run.sh", .text = config->command + " \\\n" + config->text, .devices = 128});
     ASSERT_TRUE(job.ok()) << job.status();

@@ -34,6 +34,24 @@ TEST(FrameworkChoiceTest, VersionIsTheStatedOne) {
   EXPECT_EQ(version("0.9"), "0.9");
 }
 
+// Megatron-Core has windows in some layers from 0.15 on; a version that is stated stays.
+TEST(FrameworkChoiceTest, VersionIsOneThatBuildsTheModel) {
+  Question question = TinyQuestion();
+  question.workload.framework_name = "megatron-core";
+  question.model.layers = {{.count = 1, .kind = {.sliding_window = 128}}, {.count = 1, .kind = {}}};
+  const Problem problem = Resolved(question);
+  EXPECT_EQ(problem.workload.framework_version, "0.15");
+  const auto version = testing::Field(&AppliedDefault::field, "workload.framework.version");
+  const auto source =
+      testing::Field(&AppliedDefault::source, HasSubstr("Enable SWA mixing with attention"));
+  EXPECT_THAT(problem.applied_defaults, Contains(testing::AllOf(version, source)));
+  question.workload.framework_version = "0.14";
+  EXPECT_EQ(Resolved(question).workload.framework_version, "0.14");
+  question.workload.framework_version = "";
+  question.model.layers = {{.count = 1, .kind = {.sliding_window = 128}}};  // in all layers
+  EXPECT_EQ(Resolved(question).workload.framework_version, "0.14");
+}
+
 // DeepEP reaches eight devices over NVLink.
 TEST(MoeTrainingTest, DispatcherSuitsTheNode) {
   const auto dispatcher = [](const std::string& framework, const std::string& chip) {
