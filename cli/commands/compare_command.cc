@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -10,8 +11,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/json_member.h"
 #include "cli/input/json_text.h"
+#include "cli/input/question_flags.h"
 #include "cli/input/read_file.h"
+#include "cli/input/stated_case.h"
 #include "cli/local/local_store.h"
 #include "cli/program/field_names.h"
 #include "cli/program/program.h"
@@ -40,7 +44,7 @@ struct CompareOptions {
   std::string first = {};
   std::string second = {};
   std::string history = {};     // empty: none
-  LaunchCaseFlags beside = {};  // for files that are launch scripts
+  QuestionFlags question = {};  // for files that are launch scripts or plans
 };
 
 // A case as a file states it. `name` stands before every wrong field of the case.
@@ -49,28 +53,35 @@ struct NamedCase {
   Parsed<v1::EvaluateCase> asked = {};
 };
 
-NamedCase ReadCase(const std::string& name, const std::string& path, const LaunchCaseFlags& beside,
-                   std::string_view site_chips) {
+// Returns true if a file in our keys is only a plan: it has no other part of a case.
+bool IsPlan(std::string_view json) {
+  return std::ranges::none_of(
+      std::array{"model", "workload", "cluster", "plan"},
+      [&](const char* part) { return FindJsonMember(json, part).has_value(); });
+}
+
+// Reads a case, a launch script, or a plan for the question that is stated by flags.
+NamedCase ReadNamedCase(const std::string& name, const std::string& path,
+                        const QuestionFlags& question, std::string_view site_chips) {
   NamedCase named = {.name = name};
   const auto text = ReadTextFile(path);
-  const bool is_stdin = path == "-";
-  if (text.ok()) {
-    auto own = OwnJson(*text, path, *v1::EvaluateCase::descriptor());
-    if (is_stdin && !own.has_value()) own = *text;
-    if (own.has_value()) {
-      named.asked = ParseCase(*own);
-      return named;
-    }
-  }
-  if (text.ok()) {
-    LaunchCaseFlags flags = beside;
-    flags.from.path = path;
-    named.asked = ReadLaunchCase(flags, site_chips);
-    PrintNotes(named.asked.notes);
+  if (!text.ok()) {
+    named.asked.is_json_object = false;
+    named.asked.violations = {{.field = "", .description = std::string(text.status().message())}};
     return named;
   }
-  named.asked.is_json_object = false;
-  named.asked.violations = {{.field = "", .description = std::string(text.status().message())}};
+  auto own = OwnJson(*text, path, *v1::EvaluateCase::descriptor());
+  if (!own.has_value()) own = OwnJson(*text, path, *v1::Plan::descriptor());
+  if (path == "-" && !own.has_value()) own = *text;
+  const bool is_plan = own.has_value() && !question.model.empty() && IsPlan(*own);
+  if (own.has_value() && !is_plan) {
+    named.asked = ParseCase(*own);
+    return named;
+  }
+  CaseFlags flags = {.question = question};
+  (is_plan ? flags.plan : flags.question.from.path) = path;
+  named.asked = ReadStatedCase(flags, site_chips);
+  PrintNotes(named.asked.notes);
   return named;
 }
 
@@ -111,16 +122,6 @@ Answers AnswerHere(const std::array<NamedCase, 2>& cases, QuestionResolver& reso
     answers.pair.set_step_time_ratio_high(ratio.high);
   }
   return answers;
-}
-
-absl::Status FromCaseError(const v1::CaseError& error) {
-  std::vector<FieldViolation> violations;
-  for (const v1::FieldViolation& field : error.fields()) {
-    violations.push_back({.field = field.field(), .description = field.description()});
-  }
-  return WithReason(
-      violations.empty() ? absl::InvalidArgumentError(error.message()) : InvalidFields(violations),
-      error.reason());
 }
 
 // Asks a server for both estimates. A case whose JSON is wrong is answered here, because it cannot
@@ -216,8 +217,8 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
   RETURN_IF_ERROR(CheckStdin(options));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   QuestionResolver resolver(knowledge);
-  const std::array cases = {ReadCase("first", options.first, options.beside, flags.chips),
-                            ReadCase("second", options.second, options.beside, flags.chips)};
+  const std::array cases = {ReadNamedCase("first", options.first, options.question, flags.chips),
+                            ReadNamedCase("second", options.second, options.question, flags.chips)};
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   Answers answers;
   if (flags.server.empty()) {
@@ -254,18 +255,20 @@ void AddCompareCommand(CLI::App& app, Program& program) {
   command
       .add_option(
           "first", options->first,
-          "a case as for `evaluate`, as YAML or JSON, or a launch script with --cluster; - is "
-          "stdin")
+          "a case as for `evaluate`, as YAML or JSON; a launch script with --cluster; or, with "
+          "--model, a plan for that question; - is stdin")
       ->required();
-  command.add_option("second", options->second, "another case")->required();
+  command.add_option("second", options->second, "another one")->required();
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");
-  LaunchCaseFlags& beside = options->beside;
-  command.add_option("--model", beside.model, "model beside launch scripts, as for `tune`");
-  command.add_option("--workload", beside.workload, "workload beside launch scripts");
-  command.add_option("--cluster", beside.cluster, "cluster of launch scripts");
+  AddQuestionOptions(command, options->question);
+  for (const char* const name : {"--from", "--set"}) {
+    command.remove_option(command.get_option(name));  // the script is an argument
+  }
   command
-      .add_option("--set", beside.from.variables, "set a variable of the scripts, as in NNODES=16")
+      .add_option("--set", options->question.from.variables,
+                  "set a variable of the scripts, as in NNODES=16")
+      ->group("Question")
       ->take_all();
   command.callback([options, &program] {
     program.run = [options, &program] { return RunCompare(*options, program.flags); };

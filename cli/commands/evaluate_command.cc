@@ -16,6 +16,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_case.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/tune_flags.h"
 #include "cli/local/local_models.h"
@@ -23,6 +24,8 @@
 #include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/comparison.h"
+#include "cli/reports/print_answer.h"
 #include "cli/source/connection.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
@@ -46,8 +49,8 @@ namespace {
 constexpr std::size_t kChunkLines = 1024;
 
 struct EvaluateOptions {
-  std::string cases = {};  // empty: the case of `script`
-  LaunchCaseFlags script = {};
+  std::string cases = {};  // empty: the case of `stated`
+  CaseFlags stated = {};
   std::string pairs = {};    // empty: none
   std::string history = {};  // empty: none
   CostModelFlags cost_model = {};
@@ -56,6 +59,7 @@ struct EvaluateOptions {
 
 struct AnsweredLine {
   std::string text = {};
+  v1::EvaluateAnswer answer = {};  // empty for a line that is none of a case
   bool is_json_object = true;
 };
 
@@ -70,7 +74,8 @@ using ChunkAnswerer = std::function<absl::StatusOr<std::vector<AnsweredLine>>(co
 
 AnsweredLine PrintAnswer(const v1::EvaluateAnswer& answer) {
   return {.text = answer.has_estimate() ? PrintJson(answer.estimate(), {})
-                                        : PrintJson(answer.failed(), {})};
+                                        : PrintJson(answer.failed(), {}),
+          .answer = answer};
 }
 
 // Adds the answers of the chunk's pairs. `compared` holds those of the pairs without a mistake.
@@ -244,15 +249,44 @@ int AnswerAll(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
 }
 
 absl::Status NamedInFiles(const absl::Status& status, const EvaluateOptions& options) {
-  FieldNames names = NamesOf(options.script);
+  FieldNames names;
+  if (options.cases.empty()) names = NamesOf(options.stated);
   names.insert(names.end(), {{.field = "cases", .flag = "--cases"},
                              {.field = "pairs", .flag = "--pairs"},
                              {.field = "history", .flag = "--history", .file = options.history}});
   return NamedAsStated(status, names);
 }
 
-int EvaluateServed(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
-                   const EvaluateOptions& options, const GlobalFlags& flags,
+// The input of the command: lines of cases, or the one case that flags state.
+struct Input {
+  std::istream& lines;
+  std::vector<Parsed<v1::CasePair>> pairs = {};
+};
+
+// Answers the case that flags state; people get a report.
+int AnswerStated(std::istream& in, const ChunkAnswerer& answer, const EvaluateOptions& options,
+                 OutputForm output) {
+  const auto answers = answer({.lines = ReadLines(in, true)});
+  if (!answers.ok()) return Fail(answers.status(), output);
+  const v1::EvaluateAnswer& only = answers->front().answer;
+  if (only.has_failed()) {
+    return Fail(NamedInFiles(FromCaseError(only.failed().error()), options), output);
+  }
+  if (output == OutputForm::kTable) {
+    PrintData(EstimateReport(ForTerminal(only.estimate()), StdoutColumns()));
+  } else {
+    PrintData(answers->front().text + "\n");
+  }
+  return kExitDone;
+}
+
+int Answer(Input input, const ChunkAnswerer& answer, const EvaluateOptions& options,
+           OutputForm output) {
+  return options.cases.empty() ? AnswerStated(input.lines, answer, options, output)
+                               : AnswerAll(input.lines, std::move(input.pairs), answer, output);
+}
+
+int EvaluateServed(Input input, const EvaluateOptions& options, const GlobalFlags& flags,
                    const Knowledge& knowledge) {
   auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(NamedInFiles(history.status(), options), flags.output);
@@ -264,13 +298,12 @@ int EvaluateServed(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
     asked.set_allow_fallback(options.cost_model.allow_fallback);
   }
   ServedAnswerer answerer(*std::move(client), knowledge, std::move(history->stated));
-  return AnswerAll(
-      in, std::move(pairs), [&](const Chunk& chunk) { return answerer.Answer(chunk); },
+  return Answer(
+      std::move(input), [&](const Chunk& chunk) { return answerer.Answer(chunk); }, options,
       flags.output);
 }
 
-int EvaluateEmbedded(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
-                     const EvaluateOptions& options, const GlobalFlags& flags,
+int EvaluateEmbedded(Input input, const EvaluateOptions& options, const GlobalFlags& flags,
                      const Knowledge& knowledge) {
   const auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(NamedInFiles(history.status(), options), flags.output);
@@ -289,13 +322,12 @@ int EvaluateEmbedded(std::istream& in, std::vector<Parsed<v1::CasePair>> pairs,
   const auto answer = [&](const Chunk& chunk) {
     return AnswerOnThreads(chunk, options.workers, setup);
   };
-  return AnswerAll(in, std::move(pairs), answer, flags.output);
+  return Answer(std::move(input), answer, options, flags.output);
 }
 
-// Returns the case of a launch script as a line of --cases.
-absl::StatusOr<std::string> LaunchLine(const LaunchCaseFlags& flags, std::string_view site_chips) {
-  const Parsed<v1::EvaluateCase> asked = ReadLaunchCase(flags, site_chips);
-  PrintNotes(asked.notes);
+// Returns the case that flags state as a line of --cases.
+absl::StatusOr<std::string> StatedLine(const CaseFlags& flags, std::string_view site_chips) {
+  const Parsed<v1::EvaluateCase> asked = ReadCase(flags, site_chips);
   if (!asked.violations.empty()) return InvalidFields(asked.violations);
   return PrintJson(asked.message, {});
 }
@@ -304,7 +336,7 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
   std::ifstream file;
   std::istringstream line;
   if (options.cases.empty()) {
-    auto text = LaunchLine(options.script, flags.chips);
+    auto text = StatedLine(options.stated, flags.chips);
     if (!text.ok()) return Fail(NamedInFiles(text.status(), options), flags.output);
     line.str(*std::move(text));
   } else if (options.cases != "-") {
@@ -326,8 +358,9 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
   if (!pairs.ok()) return Fail(NamedInFiles(pairs.status(), options), flags.output);
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
-  return flags.server.empty() ? EvaluateEmbedded(in, *std::move(pairs), options, flags, *knowledge)
-                              : EvaluateServed(in, *std::move(pairs), options, flags, *knowledge);
+  Input input = {.lines = in, .pairs = *std::move(pairs)};
+  return flags.server.empty() ? EvaluateEmbedded(std::move(input), options, flags, *knowledge)
+                              : EvaluateServed(std::move(input), options, flags, *knowledge);
 }
 
 }  // namespace
@@ -335,25 +368,26 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
 void AddEvaluateCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<EvaluateOptions>();
   CLI::App& command = *app.add_subcommand(
-      "evaluate", "estimate plans that you state; prints one JSON object for each");
+      "evaluate", "estimate plans that you state: the one of a question, or those of --cases");
   CLI::Option* const cases = command.add_option(
       "--cases", options->cases,
-      "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin. "
-      "Cases with the same \"group\" are alternatives and get a choice_rank; required without "
-      "--from");
-  AddLaunchCaseOptions(command, options->script);
-  cases->excludes(command.get_option("--from"));
+      "many cases: JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}, each answered "
+      "by a line of JSON; - is stdin. Cases with the same \"group\" are alternatives and get a "
+      "choice_rank");
+  AddCaseOptions(command, options->stated);
+  ExcludeCase(command, *cases);
   command.parse_complete_callback([options] {
-    if (options->cases.empty() && options->script.from.path.empty()) {
-      throw CLI::RequiredError("--cases");
+    if (!options->cases.empty()) return;
+    if (options->stated.plan.empty() && !HasQuestion(options->stated)) {
+      throw CLI::RequiredError("--cases, or --model with --plan, or --from,");
     }
-    if (options->cases.empty() && options->script.cluster.empty()) {
-      throw CLI::RequiredError("--cluster");
-    }
+    RequireCase(options->stated);
   });
-  command.add_option("--pairs", options->pairs,
-                     "JSON lines {\"a\",\"b\"} with ids of cases; after the cases, one line each "
-                     "with the probability that a's step is shorter than b's");
+  command
+      .add_option("--pairs", options->pairs,
+                  "JSON lines {\"a\",\"b\"} with ids of cases; after the cases, one line each "
+                  "with the probability that a's step is shorter than b's")
+      ->needs(cases);
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");
   AddCostModelOptions(command, options->cost_model);

@@ -72,7 +72,7 @@ void AddExplainCommand(CLI::App& app, Program& program) {
   auto question = std::make_shared<TuneFlags>();
   CLI::App& command = *app.add_subcommand(
       "explain", "explain why the best plan is best or, with --baseline, why that plan is not");
-  AddQuestionOptions(command, *question);
+  AddTuneOptions(command, *question);
   command.callback([question, &program] {
     program.run = [question, &program] { return RunExplain(*question, program.flags); };
   });

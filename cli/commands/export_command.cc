@@ -8,6 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_case.h"
 #include "cli/input/stated_names.h"
 #include "cli/program/field_names.h"
 #include "cli/program/program.h"
@@ -33,10 +34,9 @@ namespace meshwright {
 namespace {
 
 struct ExportOptions {
-  std::string plan = {};       // path; empty: a plan of `study`
-  std::string study = {};      // id
-  int rank = 1;                // 0: the baseline
-  std::string framework = {};  // empty: that of the case or the study
+  CaseFlags stated = {};   // its framework, if it is not empty, is the one to export for
+  std::string study = {};  // id; empty: the plan of `stated`
+  int rank = 1;            // 0: the baseline
 };
 
 struct ExportedPlan {
@@ -72,7 +72,7 @@ absl::StatusOr<v1::EvaluateCase> CaseOf(const v1::GetStudyResponse& study, int r
 
 absl::StatusOr<Parsed<v1::EvaluateCase>> ReadAsked(const ExportOptions& options,
                                                    const GlobalFlags& flags) {
-  if (options.study.empty()) return ParseCaseFile(options.plan);
+  if (options.study.empty()) return ReadCase(options.stated, flags.chips);
   ASSIGN_OR_RETURN(const v1::GetStudyResponse study, GetStudy(options.study, flags));
   Parsed<v1::EvaluateCase> asked;
   ASSIGN_OR_RETURN(asked.message, CaseOf(study, options.rank));
@@ -98,9 +98,9 @@ absl::StatusOr<ExportedPlan> Export(const ExportOptions& options, const GlobalFl
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(Parsed<v1::EvaluateCase> stated, ReadAsked(options, flags));
   ASSIGN_OR_RETURN(const ResolvedCase asked,
-                   Resolve(std::move(stated), options.framework, knowledge));
-  const std::string framework =
-      options.framework.empty() ? asked.problem->workload.framework_name : options.framework;
+                   Resolve(std::move(stated), options.stated.question.framework, knowledge));
+  const std::string& named = options.stated.question.framework;
+  const std::string framework = named.empty() ? asked.problem->workload.framework_name : named;
   const ParallelPlan& plan = asked.plan.plan;
   ASSIGN_OR_RETURN(const LaunchConfig config, ExportPlan(framework, *asked.problem, plan));
   v1::RankedPlan ranked = ToWire(RankedPlan{.plan = plan, .exports = {{framework, config}}});
@@ -124,7 +124,7 @@ int RunExport(const ExportOptions& options, const GlobalFlags& flags) {
   const auto exported = Export(options, flags);
   if (!exported.ok()) {
     FieldNames names = {{.field = "rank", .flag = "--rank"}};
-    if (!options.plan.empty()) names = CaseNames("--plan", options.plan);
+    if (options.study.empty()) names = NamesOf(options.stated);
     return Fail(NamedAsStated(exported.status(), names), flags.output);
   }
   if (flags.output == OutputForm::kTable) {
@@ -141,21 +141,23 @@ void AddExportCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App& command = *app.add_subcommand(
       "export", "print the launch flags or the file of a training framework for one plan");
-  CLI::Option* const plan = command.add_option(
-      "--plan", options->plan, "a case as for `evaluate`, as YAML or JSON; - is stdin");
+  AddCaseOptions(command, options->stated);
   CLI::Option* const study =
       command.add_option("--study", options->study, "id of the study whose plan is printed");
   command
       .add_option("--rank", options->rank, "the plan's rank in that answer (1); 0: the baseline")
       ->needs(study);
-  plan->excludes(study);
-  command.require_option();
-  command
-      .add_option("--framework", options->framework,
-                  "one of " + fmt::format("{}", fmt::join(ExportFrameworks(), ", ")) +
-                      "; without it, the framework of the case or the study")
-      ->check(CLI::Validator(
-          [](const std::string& name) { return name.empty() ? "is empty; name one" : ""; }, ""));
+  ExcludeCase(command, *study);
+  command.parse_complete_callback([options] {
+    if (!options->study.empty()) return;
+    if (options->stated.plan.empty() && !HasQuestion(options->stated)) {
+      throw CLI::RequiredError("--study, or --plan, or --from,");
+    }
+    RequireCase(options->stated);
+  });
+  command.get_option("--framework")
+      ->description("one of " + fmt::format("{}", fmt::join(ExportFrameworks(), ", ")) +
+                    "; without it, the framework of the case or the study");
   command.callback([options, &program] {
     program.run = [options, &program] { return RunExport(*options, program.flags); };
   });

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,10 +12,14 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/report_job.h"
 #include "cli/commands/study_command.h"
 #include "cli/input/history_flags.h"
+#include "cli/input/input_files.h"
 #include "cli/input/known_chips.h"
+#include "cli/input/question_flags.h"
 #include "cli/input/stated_names.h"
+#include "cli/input/training_log.h"
 #include "cli/local/local_history.h"
 #include "cli/local/local_store.h"
 #include "cli/program/field_names.h"
@@ -29,6 +34,7 @@
 #include "recorder/store_access.h"
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
+#include "search_space/digest/sha256.h"
 #include "server/changes/retraction.h"
 #include "server/convert/convert.h"
 #include "server/convert/history_wire.h"
@@ -52,6 +58,7 @@ struct HistoryOptions {
   std::string file = {};
   bool validate_only = false;
   std::string conflict_policy = {};
+  ReportFlags log = {};  // of a training log, instead of an export
 };
 
 constexpr std::size_t kPartBytes = 65'536;
@@ -219,7 +226,23 @@ absl::StatusOr<v1::ImportHistoryResponse> ImportFrom(std::istream& in,
   return ImportHistory(DirectAccess(store), lines, import_options);
 }
 
+// Imports a training log as the report of its job. Its request id comes from what it says, so that
+// a repeated import stores nothing.
+int ImportLog(const HistoryOptions& options, const GlobalFlags& flags) {
+  ReportFlags log = options.log;
+  log.logged.log = options.file;
+  Parsed<v1::CreateJobReportRequest> report = ReadReportFlags(log, flags.chips);
+  report.message.set_request_id("import-" + Sha256Hex(PrintJson(report.message, {})).substr(0, 32));
+  PrintNotes(report.notes);
+  FieldNames names = NamesOf(log);
+  names.insert(names.begin(),
+               {{.field = "log", .flag = "file"}, {.field = "log_format", .flag = "--format"}});
+  return Print(NamedAsStated(KeepReport(report, flags, "meshwright history import"), names),
+               flags.output, ReportText);
+}
+
 int Import(const HistoryOptions& options, const GlobalFlags& flags) {
+  if (!options.log.logged.log_format.empty()) return ImportLog(options, flags);
   v1::ImportHistoryRequest request;
   request.set_validate_only(options.validate_only);
   if (!options.conflict_policy.empty()) request.set_conflict_policy(options.conflict_policy);
@@ -248,6 +271,33 @@ int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
     return client.BackupStore();
   };
   return Print(backup(), flags.output, BackupText);
+}
+
+// Adds the flags that say of which job a training log is. Returns that of its format.
+CLI::Option* AddLogImportOptions(CLI::App& command, ReportFlags& flags) {
+  CLI::Option* const format = command.add_option(
+      "--format", flags.logged.log_format,
+      fmt::format("the file is the log of a training job in one of these formats: {}; the median "
+                  "of its steps becomes a job report",
+                  fmt::join(LogFormats(), ", ")));
+  AddQuestionOptions(command, flags.question);
+  command.add_option("--plan", flags.plan,
+                     "YAML or JSON file with the plan that ran, instead of that of --from");
+  command
+      .add_option("--warmup-steps", flags.logged.warmup_steps,
+                  "steps of the log up to this number do not count, nor does its first line (5)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--framework-version", flags.framework_version,
+                     "framework version that the job ran, if it differs from the question's");
+  command.add_option("--job", flags.job_name, "name of the job");
+  command.add_option("--note", flags.note, "note to store with the report");
+  for (const char* const name :
+       {"--from", "--model", "--workload", "--sequence-length", "--global-batch-size", "--cluster",
+        "--chip", "--nodes", "--devices-per-node", "--nic", "--framework", "--plan",
+        "--warmup-steps", "--framework-version", "--job", "--note"}) {
+    command.get_option(name)->needs(format)->group("The job of a training log");
+  }
+  return format;
 }
 
 using HistoryAction = int (*)(const HistoryOptions&, const GlobalFlags&);
@@ -294,11 +344,16 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
                  "only from this source: trial, job_report, import or replay");
   CLI::App& in =
       add("import", "check a whole export, then store what is new; can be repeated", Import);
-  in.add_option("file", options->file, "output of `history export`; - is stdin")->required();
-  in.add_flag("--validate-only", options->validate_only, "only report what would be stored");
-  in.add_option("--conflict", options->conflict_policy,
-                "for a measurement that is stored with other content: fail (default), or keep the "
-                "stored one");
+  in.add_option("file", options->file,
+                "output of `history export`, or with --format a training log; - is stdin")
+      ->required();
+  CLI::Option* const validates =
+      in.add_flag("--validate-only", options->validate_only, "only report what would be stored");
+  CLI::Option* const conflict =
+      in.add_option("--conflict", options->conflict_policy,
+                    "for a measurement that is stored with other content: fail (default), or keep "
+                    "the stored one");
+  AddLogImportOptions(in, options->log)->excludes(validates)->excludes(conflict);
   add("backup", "copy the store to a file beside it, even while a server uses it", Backup);
 }
 

@@ -8,15 +8,14 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/input/cluster_flags.h"
+#include "cli/commands/report_job.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
 #include "cli/input/logged_report.h"
+#include "cli/input/question_flags.h"
 #include "cli/input/stated_names.h"
 #include "cli/input/training_log.h"
-#include "cli/input/tune_flags.h"
 #include "cli/local/local_history.h"
-#include "cli/local/local_store.h"
 #include "cli/program/field_names.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
@@ -28,9 +27,7 @@
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/convert/history_wire.h"
-#include "server/convert/job_report_wire.h"
 #include "server/engine/history_queries.h"
-#include "server/engine/wall_clock.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/knowledge.h"
@@ -45,54 +42,23 @@ struct JobOptions {
   MeasurementFlags list = {};
 };
 
-// Answers a request here or at the server. A request whose JSON has mistakes is sent nowhere.
-template <typename Response, typename Request>
-absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& flags,
-                              absl::StatusOr<Response> (Client::*served)(const Request&),
-                              absl::StatusOr<Response> (*embedded)(const Request&,
-                                                                   const ReportContext&)) {
-  if (!flags.server.empty() && asked.violations.empty()) {
-    ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
-    return (client.*served)(asked.message);
-  }
-  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  if (!asked.violations.empty()) return ReportMistakes(asked.message, knowledge, asked.violations);
-  // The store is opened at its first use, so that a wrong report does not leave a new store behind.
-  std::optional<Recorder> store;
-  const auto open = [&]() -> absl::StatusOr<StoreAccess> {
-    if (!store.has_value()) {
-      ASSIGN_OR_RETURN(store, OpenLocalWriter(flags.store, "meshwright job report"));
-    }
-    return DirectAccess(*store);
-  };
-  const StoreAccess access = {.read = [&](const StoreRead& read) -> absl::Status {
-                                ASSIGN_OR_RETURN(const StoreAccess opened, open());
-                                return opened.read(read);
-                              },
-                              .write = [&](const StoreCall& call) -> absl::Status {
-                                ASSIGN_OR_RETURN(const StoreAccess opened, open());
-                                return opened.write(call);
-                              }};
-  return embedded(asked.message, {.knowledge = knowledge, .store = access, .time_ms = NowMs()});
-}
-
 int Report(const JobOptions& options, const GlobalFlags& flags) {
   if (options.file.empty()) {
     const Parsed<v1::CreateJobReportRequest> report = ReadReportFlags(options.report, flags.chips);
     PrintNotes(report.notes);
-    return Print(NamedAsStated(Keep(report, flags, &Client::CreateJobReport, CreateJobReport),
-                               NamesOf(options.report)),
-                 flags.output, ReportText);
+    return Print(
+        NamedAsStated(KeepReport(report, flags, "meshwright job report"), NamesOf(options.report)),
+        flags.output, ReportText);
   }
   if (options.report != ReportFlags()) {
     PrintNote("error: --file holds whole reports, so it takes no other flag of a report");
     return kExitUsage;
   }
-  return Print(NamedAsStated(Keep(ReadReportsFile(options.file), flags,
-                                  &Client::BatchCreateJobReports, BatchCreateJobReports),
-                             {{.field = "file", .flag = "--file", .file = options.file},
-                              {.field = "requests", .flag = "--file", .file = options.file}}),
-               flags.output, ReportsText);
+  return Print(
+      NamedAsStated(KeepReports(ReadReportsFile(options.file), flags, "meshwright job report"),
+                    {{.field = "file", .flag = "--file", .file = options.file},
+                     {.field = "requests", .flag = "--file", .file = options.file}}),
+      flags.output, ReportsText);
 }
 
 absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options,
@@ -132,11 +98,7 @@ void AddReportOptions(CLI::App& command, JobOptions& options) {
   ReportFlags& flags = options.report;
   command.add_option("--study", flags.study_id, "id of the study whose plan was launched");
   command.add_option("--rank", flags.rank, "rank of its plan (1); 0: its baseline");
-  AddLaunchFileOptions(command, flags.logged.from);
-  command.add_option("--model", flags.model, "file with the model, if there is no --study");
-  command.add_option("--workload", flags.workload,
-                     "YAML or JSON file with the workload: how the model was trained");
-  AddClusterOptions(command, flags.cluster);
+  AddQuestionOptions(command, flags.question);
   command.add_option("--plan", flags.plan,
                      "YAML or JSON file with the plan that ran, instead of --rank");
   command.add_option("--framework-version", flags.framework_version,

@@ -371,7 +371,7 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   CLI::App& create =
       AddAction(group, {"create", "start a study on the server and return at once", Create, true},
                 options, program);
-  AddQuestionOptions(create, options->question);
+  AddTuneOptions(create, options->question);
   create.add_option("--study-id", options->new_id, "id of the study (made by the server)");
   create.add_option("--request-id", options->request_id,
                     "a repeated call with the same id creates only one study");

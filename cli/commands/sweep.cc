@@ -102,7 +102,7 @@ absl::StatusOr<SweepAnswer> AskFor(Parsed<v1::TuneRequest> asked, const TuneFlag
   SweepAnswer answer;
   ASSIGN_OR_RETURN(answer.prices, PricesOf(question, knowledge));
   ASSIGN_OR_RETURN(const v1::SweepRequest wire,
-                   SweepRequestOf(std::move(asked), question.cluster, sweep));
+                   SweepRequestOf(std::move(asked), question.question.cluster, sweep));
   ASSIGN_OR_RETURN(const SweepRange range, FromWire(wire, study.request, knowledge));
   const Interrupt interrupt;
   if (!flags.server.empty()) {

@@ -6,6 +6,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/stated_case.h"
 #include "cli/input/stated_names.h"
 #include "cli/program/field_names.h"
 #include "cli/program/program.h"
@@ -22,7 +23,7 @@ namespace meshwright {
 namespace {
 
 struct TraceOptions {
-  std::string plan = {};
+  CaseFlags stated = {};
   std::string history = {};  // empty: none
 };
 
@@ -33,7 +34,8 @@ absl::StatusOr<Timeline> TimelineFor(const TraceOptions& options, const GlobalFl
           .description = flags.server + "; must be absent: trace only runs in this program"}});
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const ResolvedCase asked, ReadCaseFile(options.plan, knowledge));
+  ASSIGN_OR_RETURN(const ResolvedCase asked,
+                   ResolveStatedCase(options.stated, knowledge, flags.chips));
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   return TimelineOfPlan(asked, knowledge, history.rows);
 }
@@ -41,7 +43,7 @@ absl::StatusOr<Timeline> TimelineFor(const TraceOptions& options, const GlobalFl
 int RunTrace(const TraceOptions& options, const GlobalFlags& flags) {
   const auto timeline = TimelineFor(options, flags);
   if (!timeline.ok()) {
-    FieldNames names = CaseNames("--plan", options.plan);
+    FieldNames names = NamesOf(options.stated);
     names.insert(names.end(), {{.field = "server", .flag = "--server"},
                                {.field = "history", .flag = "--history", .file = options.history}});
     return Fail(NamedAsStated(timeline.status(), names), flags.output);
@@ -59,9 +61,8 @@ void AddTraceCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TraceOptions>();
   CLI::App& command =
       *app.add_subcommand("trace", "write one plan's pipeline over time, for Perfetto");
-  command
-      .add_option("--plan", options->plan, "a case as for `evaluate`, as YAML or JSON; - is stdin")
-      ->required();
+  AddCaseOptions(command, options->stated);
+  command.parse_complete_callback([options] { RequireCase(options->stated); });
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");
   command.callback([options, &program] {

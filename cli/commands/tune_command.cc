@@ -124,7 +124,8 @@ int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
 int RunTune(const TuneOptions& options, const GlobalFlags& flags) {
   const TuneFlags& question = options.question;
   const bool is_sweep = !options.sweep.devices.empty() || !options.sweep.free_memory.empty() ||
-                        !OtherClusters(question.cluster).empty() || question.max_days.has_value();
+                        !OtherClusters(question.question.cluster).empty() ||
+                        question.max_days.has_value();
   if (!question.device_hour_prices.empty() && !question.token_count.has_value() && !is_sweep) {
     PrintNote(
         "error: --device-hour-price needs --tokens, or several answers (--devices, "
@@ -153,7 +154,7 @@ int RunTune(const TuneOptions& options, const GlobalFlags& flags) {
 void AddTuneCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TuneOptions>();  // shared: the callback outlives this function
   CLI::App& command = *app.add_subcommand("tune", "find the fastest plan that fits");
-  AddQuestionOptions(command, options->question);
+  AddTuneOptions(command, options->question);
   command.add_option(
       "--devices", options->sweep.devices,
       "answer for several device counts instead: 64..1024 doubles from 64, 64,96 is a list");
@@ -169,8 +170,8 @@ void AddTuneCommand(CLI::App& app, Program& program) {
       ->group("Answer");
   command
       .add_option("--save", options->save_folder,
-                  "also write the answer into this new folder: answer.json, report.txt, and the "
-                  "files of the plan to launch with launch.sh")
+                  "also write the answer into this new folder: answer.json, report.txt, plots "
+                  "(SVG), and the files of the plan to launch with launch.sh")
       ->group("Answer");
   for (const char* const name : {"--devices", "--free-memory"}) {
     command.get_option(name)->group("Sweeps: several questions at once");

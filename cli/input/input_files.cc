@@ -187,33 +187,6 @@ void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportReques
   Append(FieldViolations(ImportHuggingFaceConfig(config, "model").status()), out.violations);
 }
 
-// Reads the job of a report: what a launch script says, and what is stated beside it.
-void ReadReportedJob(const ReportFlags& flags, std::string_view site_chips,
-                     Parsed<v1::CreateJobReportRequest>& out) {
-  v1::CreateJobReportRequest& report = out.message;
-  if (!flags.logged.from.path.empty()) {
-    Parsed<v1::TuneRequest> asked = ReadTuneRequest({.from = flags.logged.from,
-                                                     .model = flags.model,
-                                                     .workload = flags.workload,
-                                                     .cluster = flags.cluster},
-                                                    site_chips);
-    Append(std::move(asked.violations), out.violations);
-    out.notes = std::move(asked.notes);
-    report.mutable_model()->Swap(asked.message.mutable_model());
-    report.mutable_workload()->Swap(asked.message.mutable_workload());
-    report.mutable_cluster()->Swap(asked.message.mutable_cluster());
-    if (asked.message.has_baseline()) *report.mutable_plan() = asked.message.baseline();
-    return;
-  }
-  if (!flags.model.empty()) ReadReportedModel(flags.model, out);
-  if (!flags.workload.empty()) {
-    ReadPartFile("workload", flags.workload, *report.mutable_workload(), out.violations);
-  }
-  if (flags.cluster != ClusterFlags()) {
-    ReadCluster(flags.cluster, *report.mutable_cluster(), out.violations);
-  }
-}
-
 void ReadBaseline(const TuneFlags& flags, std::string_view site_chips,
                   Parsed<v1::TuneRequest>& out) {
   const std::string& path = flags.baseline;
@@ -229,7 +202,8 @@ void ReadBaseline(const TuneFlags& flags, std::string_view site_chips,
                          .framework = request.workload().framework().name()};
   if (request.has_model()) beside.model = request.model();
   FillUsualNodes(site_chips, beside.cluster);
-  auto job = ReadLaunchText({.path = path, .variables = flags.from.variables}, *text, beside);
+  auto job =
+      ReadLaunchText({.path = path, .variables = flags.question.from.variables}, *text, beside);
   std::vector<FieldViolation> found =
       job.ok() ? std::move(job->model_violations) : FieldViolations(job.status());
   if (found.empty()) {
@@ -246,15 +220,16 @@ void ReadBaseline(const TuneFlags& flags, std::string_view site_chips,
 // Fills the question with what a launch script says and the other files do not.
 void ReadFrom(const TuneFlags& flags, std::string_view site_chips, Parsed<v1::TuneRequest>& out) {
   v1::TuneRequest& request = out.message;
-  StatedBeside beside = {
-      .workload = request.workload(), .cluster = request.cluster(), .framework = flags.framework};
+  StatedBeside beside = {.workload = request.workload(),
+                         .cluster = request.cluster(),
+                         .framework = flags.question.framework};
   if (request.has_model()) beside.model = request.model();
   FillUsualNodes(site_chips, beside.cluster);
-  auto job = ReadLaunchFile(flags.from, beside);
+  auto job = ReadLaunchFile(flags.question.from, beside);
   std::vector<FieldViolation> found =
       job.ok() ? std::move(job->model_violations) : FieldViolations(job.status());
   // A --model that cannot be read has its own mistake.
-  const bool is_lost = !flags.model.empty() && !request.has_model();
+  const bool is_lost = !flags.question.model.empty() && !request.has_model();
   if (is_lost) std::erase_if(found, [](const auto& v) { return v.field == "model"; });
   const bool has_model = found.empty() && !request.has_hugging_face_config_json();  // with mistakes
   Append(std::move(found), out.violations);
@@ -265,8 +240,13 @@ void ReadFrom(const TuneFlags& flags, std::string_view site_chips, Parsed<v1::Tu
   out.notes.insert(out.notes.end(), job->notes.begin(), job->notes.end());
 }
 
-// Puts what flags state into the workload, and notes what else its file said.
-void SetWorkload(const TuneFlags& flags, Parsed<v1::TuneRequest>& out) {
+// Reads the workload's file and puts what flags state into it, with a note on what it said instead.
+// Without either, the request has no workload.
+void ReadWorkload(const QuestionFlags& flags, Parsed<v1::TuneRequest>& out) {
+  if (!flags.workload.empty()) {
+    ReadPartFile("workload", flags.workload, *out.message.mutable_workload(), out.violations);
+  }
+  if (!flags.sequence_length.has_value() && !flags.global_batch_size.has_value()) return;
   v1::Workload& workload = *out.message.mutable_workload();
   const auto note = [&](const char* flag, int stated, bool has_other, int other) {
     if (!has_other || other == stated) return;
@@ -291,6 +271,33 @@ void SetFramework(const std::string& name, v1::TuneRequest& request) {
   v1::Framework& framework = *request.mutable_workload()->mutable_framework();
   framework.Clear();
   framework.set_name(name);
+}
+
+// Reads the job of a report: what a launch script says, and what is stated beside it.
+void ReadReportedJob(const ReportFlags& flags, std::string_view site_chips,
+                     Parsed<v1::CreateJobReportRequest>& out) {
+  v1::CreateJobReportRequest& report = out.message;
+  const QuestionFlags& question = flags.question;
+  if (!question.from.path.empty()) {
+    Parsed<v1::TuneRequest> asked = ReadTuneRequest({.question = question}, site_chips);
+    Append(std::move(asked.violations), out.violations);
+    out.notes = std::move(asked.notes);
+    report.mutable_model()->Swap(asked.message.mutable_model());
+    report.mutable_workload()->Swap(asked.message.mutable_workload());
+    report.mutable_cluster()->Swap(asked.message.mutable_cluster());
+    if (asked.message.has_baseline()) *report.mutable_plan() = asked.message.baseline();
+    return;
+  }
+  if (!question.model.empty()) ReadReportedModel(question.model, out);
+  Parsed<v1::TuneRequest> asked;
+  ReadWorkload(question, asked);
+  SetFramework(question.framework, asked.message);
+  Append(std::move(asked.violations), out.violations);
+  out.notes.insert(out.notes.end(), asked.notes.begin(), asked.notes.end());
+  if (asked.message.has_workload()) *report.mutable_workload() = asked.message.workload();
+  if (question.cluster != ClusterFlags()) {
+    ReadCluster(question.cluster, *report.mutable_cluster(), out.violations);
+  }
 }
 
 }  // namespace
@@ -324,14 +331,13 @@ std::vector<v1::DeviceHourPrice> ReadPrices(const std::vector<std::string>& text
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags, std::string_view site_chips) {
   Parsed<v1::TuneRequest> out;
   v1::TuneRequest& request = out.message;
-  if (!flags.model.empty()) ReadModelFile(flags.model, out);
-  if (!flags.workload.empty()) {
-    ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
-  }
-  SetWorkload(flags, out);
-  ReadCluster(flags.cluster, *request.mutable_cluster(), out.violations);
-  if (!flags.from.path.empty()) ReadFrom(flags, site_chips, out);
-  SetFramework(flags.framework, request);
+  const QuestionFlags& question = flags.question;
+  if (!question.model.empty()) ReadModelFile(question.model, out);
+  request.mutable_workload();  // a question has one, if only by its launch script
+  ReadWorkload(question, out);
+  ReadCluster(question.cluster, *request.mutable_cluster(), out.violations);
+  if (!question.from.path.empty()) ReadFrom(flags, site_chips, out);
+  SetFramework(question.framework, request);
   if (!flags.baseline.empty()) ReadBaseline(flags, site_chips, out);
   if (!flags.history.empty()) {
     auto history = ReadHistoryFile(flags.history);
@@ -359,23 +365,6 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags, std::string_view
   for (const std::string& text : flags.dimensions) ReadDimension(text, out);
   ReadTrialFlags(flags.trials, out);
   ReadRunFlags(flags, out);
-  return out;
-}
-
-Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags, std::string_view site_chips) {
-  Parsed<v1::TuneRequest> asked = ReadTuneRequest({.from = flags.from,
-                                                   .model = flags.model,
-                                                   .workload = flags.workload,
-                                                   .cluster = {.source = flags.cluster}},
-                                                  site_chips);
-  Parsed<v1::EvaluateCase> out = {.violations = std::move(asked.violations),
-                                  .notes = std::move(asked.notes)};
-  v1::TuneRequest& request = asked.message;
-  out.message.set_id(std::filesystem::path(flags.from.path).filename().string());
-  if (request.has_model()) out.message.mutable_model()->Swap(request.mutable_model());
-  out.message.mutable_workload()->Swap(request.mutable_workload());
-  out.message.mutable_cluster()->Swap(request.mutable_cluster());
-  out.message.mutable_plan()->Swap(request.mutable_baseline());
   return out;
 }
 
@@ -427,12 +416,6 @@ absl::StatusOr<Parsed<v1::EvaluateCase>> ParseCaseFile(const std::string& path) 
   const auto json = AsJson(*text, path);
   if (json.ok()) return ParseCase(*json);
   return InvalidFields({{.field = "case", .description = std::string(json.status().message())}});
-}
-
-absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(const Parsed<v1::EvaluateCase> asked, ParseCaseFile(path));
-  QuestionResolver resolver(knowledge);
-  return CheckCase(asked, resolver);
 }
 
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/input/cluster_flags.h"
-#include "cli/input/launch_file.h"
 #include "cli/input/logged_report.h"
+#include "cli/input/question_flags.h"
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
@@ -55,15 +54,9 @@ struct CostModelFlags {
 
 // Flags of `tune` and `study create`.
 struct TuneFlags {
-  LaunchFileFlags from = {};
-  std::string model = {};  // paths; model and workload may be empty beside a launch script
-  std::string workload = {};
-  std::optional<int> sequence_length = {};    // instead of the workload's
-  std::optional<int> global_batch_size = {};  // as well
-  ClusterFlags cluster = {};
-  std::string framework = {};  // empty: that of the workload
-  std::string baseline = {};   // empty: none
-  std::string history = {};    // empty: none
+  QuestionFlags question = {};
+  std::string baseline = {};  // empty: none
+  std::string history = {};   // empty: none
   std::optional<int> plan_count = {};
   std::optional<double> min_fit_probability = {};
   std::optional<double> tie_probability = {};
@@ -92,17 +85,6 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags, std::string_view
 std::vector<v1::DeviceHourPrice> ReadPrices(const std::vector<std::string>& texts,
                                             std::vector<FieldViolation>& violations);
 
-// The files of one case: a launch script, and what is stated beside it.
-struct LaunchCaseFlags {
-  LaunchFileFlags from = {};
-  std::string model = {};  // paths; empty: what the script says
-  std::string workload = {};
-  std::string cluster = {};
-};
-
-// Reads the case with the script's plan; its id is the name of the script.
-Parsed<v1::EvaluateCase> ReadLaunchCase(const LaunchCaseFlags& flags, std::string_view site_chips);
-
 // Returns true if a text has nothing but blanks and line breaks.
 bool IsBlank(std::string_view text);
 
@@ -123,9 +105,6 @@ absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
 // the field "plan".
 absl::StatusOr<Parsed<v1::EvaluateCase>> ParseCaseFile(const std::string& path);
 
-// Reads and resolves it.
-absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge);
-
 // Reads the lines of `--history` and skips blank ones. Paths of mistakes start with
 // history[<index>].
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path);
@@ -141,10 +120,8 @@ struct ReportFlags {
   std::string request_id = {};
   std::string study_id = {};
   std::optional<int> rank = {};
-  std::string model = {};  // these three are paths
-  std::string workload = {};
-  std::string plan = {};
-  ClusterFlags cluster = {};
+  QuestionFlags question = {};
+  std::string plan = {};  // path
   std::string framework_version = {};
   std::string outcome = {};
   std::optional<double> step_time_seconds = {};

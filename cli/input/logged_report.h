@@ -5,16 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/input/launch_file.h"
 #include "meshwright/v1/history.pb.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
 
-// The flags of `job report` that read what others state by flags of their own: the job from its
-// launch script, and the result from its log.
+// The flags of `job report` that read the result from the job's log.
 struct LoggedReportFlags {
-  LaunchFileFlags from = {};
   std::string log = {};         // path; empty: none
   std::string log_format = {};  // empty: the first that finds a time
   std::optional<int> warmup_steps = {};

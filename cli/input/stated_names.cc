@@ -70,6 +70,28 @@ FieldNames NamesOf(const ClusterFlags& flags) {
   return names;
 }
 
+FieldNames NamesOf(const QuestionFlags& flags) {
+  FieldNames names;
+  AddLaunchFile(flags.from, names);
+  // Beside a launch script these fields keep their paths: either of the two may state them.
+  if (flags.from.path.empty()) {
+    AddFile("model", "--model", flags.model, names);
+    AddFile("workload", "--workload", flags.workload, names);
+  }
+  if (flags.sequence_length.has_value()) {
+    names.push_back({.field = "workload.sequence_length", .flag = "--sequence-length"});
+  }
+  if (flags.global_batch_size.has_value()) {
+    names.push_back({.field = "workload.global_batch_size", .flag = "--global-batch-size"});
+  }
+  if (!flags.framework.empty()) {
+    names.push_back({.field = "workload.framework.name", .flag = "--framework"});
+  }
+  AppendNames(NamesOf(flags.cluster), names);
+  AddOthers(flags.cluster, names);
+  return names;
+}
+
 FieldNames NamesOf(const TuneFlags& flags) {
   FieldNames names = {{.field = "plan_count", .flag = "--top"},
                       {.field = "min_fit_probability_ratio", .flag = "--min-fit-probability"},
@@ -86,34 +108,18 @@ FieldNames NamesOf(const TuneFlags& flags) {
                       {.field = "run.token_count", .flag = "--tokens"},
                       {.field = "run.max_days", .flag = "--days"},
                       {.field = "run.device_hour_prices", .flag = "--device-hour-price"}};
-  AddLaunchFile(flags.from, names);
-  // Beside a launch script these fields keep their paths: either of the two may state them.
-  if (flags.from.path.empty()) {
-    AddFile("model", "--model", flags.model, names);
-    AddFile("workload", "--workload", flags.workload, names);
-  }
-  if (flags.sequence_length.has_value()) {
-    names.push_back({.field = "workload.sequence_length", .flag = "--sequence-length"});
-  }
-  if (flags.global_batch_size.has_value()) {
-    names.push_back({.field = "workload.global_batch_size", .flag = "--global-batch-size"});
-  }
-  if (!flags.framework.empty()) {
-    names.push_back({.field = "workload.framework.name", .flag = "--framework"});
-  }
+  AppendNames(NamesOf(flags.question), names);
   AddFile("baseline", "--baseline", flags.baseline, names);
   AppendNames(HistoryNames(flags.history), names);
-  AppendNames(NamesOf(flags.cluster), names);
-  AddOthers(flags.cluster, names);
   AddTrials(flags.trials, names);
   return names;
 }
 
-FieldNames NamesOf(const LaunchCaseFlags& flags) {
-  return NamesOf(TuneFlags{.from = flags.from,
-                           .model = flags.model,
-                           .workload = flags.workload,
-                           .cluster = {.source = flags.cluster}});
+FieldNames NamesOf(const CaseFlags& flags) {
+  if (!HasQuestion(flags)) return CaseNames("--plan", flags.plan);
+  FieldNames names = NamesOf(flags.question);
+  AddFile("plan", "--plan", flags.plan, names);
+  return names;
 }
 
 FieldNames NamesOf(const ReportFlags& flags) {
@@ -128,11 +134,8 @@ FieldNames NamesOf(const ReportFlags& flags) {
                       {.field = "note", .flag = "--note"},
                       {.field = "log_format", .flag = "--log-format"}};
   names.push_back({.field = "log", .flag = "--log"});
-  AddLaunchFile(flags.logged.from, names);
-  AddFile("model", "--model", flags.model, names);
-  AddFile("workload", "--workload", flags.workload, names);
+  AppendNames(NamesOf(flags.question), names);
   AddFile("plan", "--plan", flags.plan, names);
-  AppendNames(NamesOf(flags.cluster), names);
   return names;
 }
 

@@ -5,14 +5,17 @@
 #include "cli/input/cluster_flags.h"
 #include "cli/input/history_flags.h"
 #include "cli/input/input_files.h"
+#include "cli/input/question_flags.h"
+#include "cli/input/stated_case.h"
 #include "cli/program/field_names.h"
 
 namespace meshwright {
 
 // Each returns how the flags of a command state the fields of its request (NamedAsStated).
 FieldNames NamesOf(const ClusterFlags& flags);
+FieldNames NamesOf(const QuestionFlags& flags);
 FieldNames NamesOf(const TuneFlags& flags);
-FieldNames NamesOf(const LaunchCaseFlags& flags);
+FieldNames NamesOf(const CaseFlags& flags);
 FieldNames NamesOf(const ReportFlags& flags);
 FieldNames NamesOf(const MeasurementFlags& flags);
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "cli/input/cluster_flags.h"
+#include "cli/input/question_flags.h"
 #include "search_space/space/space_request.h"
 #include "server/convert/convert.h"
 #include "server/tuner/answers/run_study.h"
@@ -109,11 +109,7 @@ void AddRunOptions(CLI::App& command, TuneFlags& flags) {
       ->allow_extra_args(false);
 }
 
-void GroupQuestionFlags(CLI::App& command) {
-  GroupFlags(
-      command, "Question",
-      {"--from", "--set", "--model", "--workload", "--sequence-length", "--global-batch-size",
-       "--cluster", "--chip", "--nodes", "--devices-per-node", "--nic", "--framework"});
+void GroupTuneFlags(CLI::App& command) {
   GroupFlags(command, "Answer",
              {"--baseline", "--top", "--min-fit-probability", "--tie", "--pareto", "--mix-margin"});
   GroupFlags(command, "Measured runs and cost models",
@@ -125,54 +121,9 @@ void GroupQuestionFlags(CLI::App& command) {
 
 }  // namespace
 
-void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags) {
-  CLI::Option* const from = command.add_option("--from", flags.path,
-                                               "launch script or configuration of a training "
-                                               "framework: model, workload and plan; what other "
-                                               "files state wins; - is stdin");
-  command
-      .add_option("--set", flags.variables,
-                  "set a variable of the script, as in NNODES=16; it wins over what the script "
-                  "assigns")
-      ->take_all()
-      ->needs(from);
-}
-
-void AddLaunchCaseOptions(CLI::App& command, LaunchCaseFlags& flags) {
-  AddLaunchFileOptions(command, flags.from);
-  command.add_option("--model", flags.model, "model beside a launch script, as for `tune`");
-  command.add_option("--workload", flags.workload, "workload beside a launch script");
-  command.add_option("--cluster", flags.cluster, "cluster of a launch script");
-}
-
-void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
-  AddLaunchFileOptions(command, flags.from);
-  command.add_option("--model", flags.model,
-                     "Hugging Face config.json, a folder that has one, or a model in Meshwright's "
-                     "keys, as YAML or JSON; required without --from");
-  command.add_option("--workload", flags.workload,
-                     "YAML or JSON file with the workload: how the model is trained; required "
-                     "unless --from or both of the next two are stated");
-  command.add_option("--sequence-length", flags.sequence_length,
-                     "tokens of a sequence, instead of the workload's");
-  command.add_option("--global-batch-size", flags.global_batch_size,
-                     "sequences of a step, instead of the workload's");
-  command.parse_complete_callback([&flags] {
-    if (!flags.from.path.empty()) return;
-    if (flags.model.empty()) throw CLI::RequiredError("--model");
-    const bool has_workload = !flags.workload.empty() || (flags.sequence_length.has_value() &&
-                                                          flags.global_batch_size.has_value());
-    if (!has_workload) {
-      throw CLI::RequiredError("--workload, or --sequence-length with --global-batch-size,");
-    }
-  });
-  AddClusterOptions(command, flags.cluster);
-  command
-      .add_option("--framework", flags.framework,
-                  "plans for this framework instead of the workload's, with its own version and "
-                  "defaults")
-      ->check(CLI::Validator([](const std::string& name) { return name.empty() ? "is empty" : ""; },
-                             ""));
+void AddTuneOptions(CLI::App& command, TuneFlags& flags) {
+  AddQuestionOptions(command, flags.question);
+  command.parse_complete_callback([&flags] { RequireQuestion(flags.question); });
   command.add_option(
       "--baseline", flags.baseline,
       "file with the plan to compare with (the one that you would choose by hand): YAML, JSON, or "
@@ -213,7 +164,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--disable-rule", flags.disabled_rules, "switch a prune rule off by its name")
       ->take_all();
   AddTrialOptions(command, flags.trials);
-  GroupQuestionFlags(command);
+  GroupTuneFlags(command);
 }
 
 void AddCostModelOptions(CLI::App& command, CostModelFlags& flags) {

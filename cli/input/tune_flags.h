@@ -2,7 +2,6 @@
 
 #include "absl/status/status.h"
 #include "cli/input/input_files.h"
-#include "cli/input/launch_file.h"
 #include "cli/program/program.h"
 
 namespace CLI {
@@ -12,13 +11,7 @@ class App;
 namespace meshwright {
 
 // Adds the options that `tune` and `study create` share. `flags` must outlive `command`.
-void AddQuestionOptions(CLI::App& command, TuneFlags& flags);
-
-// Adds --from and --set, without a check that --from is stated.
-void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags);
-
-// Adds --from, --set and the files beside a launch script.
-void AddLaunchCaseOptions(CLI::App& command, LaunchCaseFlags& flags);
+void AddTuneOptions(CLI::App& command, TuneFlags& flags);
 
 // Adds the options of a vendor's model, which `evaluate` has too.
 void AddCostModelOptions(CLI::App& command, CostModelFlags& flags);

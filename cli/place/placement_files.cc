@@ -91,7 +91,7 @@ class FilesReader {
       return;
     }
     Json own = {};  // the parts of the question that stand in this file
-    TuneFlags files;
+    QuestionFlags files;
     for (const char* const part : {"model", "workload"}) {
       if (!json.contains(part)) continue;
       Json value = std::move(json[part]);
@@ -110,9 +110,9 @@ class FilesReader {
   }
 
   // Reads the model and the workload, each from a file or from the text of the job.
-  void ReadQuestion(const TuneFlags& files, const Json& own, StatedJob& stated) {
+  void ReadQuestion(const QuestionFlags& files, const Json& own, StatedJob& stated) {
     if (!files.model.empty() || !files.workload.empty()) {
-      Parsed<v1::TuneRequest> asked = ReadTuneRequest(files, "");
+      Parsed<v1::TuneRequest> asked = ReadTuneRequest({.question = files}, "");
       // `tune` takes a cluster as well; the clusters have a file of their own.
       std::erase_if(asked.violations,
                     [](const FieldViolation& one) { return one.field.starts_with("cluster"); });

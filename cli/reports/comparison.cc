@@ -10,6 +10,7 @@
 
 #include "cli/reports/learnt_lines.h"
 #include "cli/reports/table.h"
+#include "cli/reports/tune_report.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
 
@@ -126,7 +127,35 @@ std::string LearntReport(const v1::Estimate& first, const v1::Estimate& second) 
   return text;
 }
 
+// Says what a step takes and what that means for the devices.
+std::string StepLine(const v1::Estimate& estimate, int columns) {
+  const std::string name = estimate.id().empty() ? "The plan" : estimate.id();
+  return Wrapped(
+      fmt::format(
+          "{}: {} a step; between {} and {} with a probability of 80 %. {} tokens/s on each "
+          "device, MFU {}. The estimate rests on {} figures.",
+          name, SecondsText(estimate.step_time_seconds()),
+          SecondsText(estimate.step_time_low_seconds()),
+          SecondsText(estimate.step_time_high_seconds()),
+          CountText(std::llround(estimate.tokens_per_second_per_device())),
+          PercentText(estimate.model_flops_utilization_ratio()), estimate.provenance()),
+      columns);
+}
+
 }  // namespace
+
+std::string EstimateReport(const v1::Estimate& estimate, int columns) {
+  std::string text = StepLine(estimate, columns) + MemoryLine("memory", estimate, columns) +
+                     CostModelLine(estimate) + "\n" + BreakdownReport(estimate) +
+                     (estimate.has_calibration()
+                          ? "\nLearnt from measured runs\n" + LearntLines(estimate.calibration())
+                          : "");
+  if (!estimate.warnings().empty()) text += "\nWarnings\n";
+  for (const std::string& warning : estimate.warnings()) {
+    text += Wrapped(warning, columns, kIndent, std::string(kIndent) + kIndent);
+  }
+  return text;
+}
 
 std::string ComparisonReport(const v1::PlanComparison& comparison, int columns) {
   const v1::Estimate& first = comparison.first();

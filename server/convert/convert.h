@@ -73,6 +73,8 @@ std::string StableBytes(const google::protobuf::Message& message);
 
 // Returns {"id","error":{"reason","message","fields":[...]}} for an `evaluate` case that failed.
 v1::CaseError ToCaseError(const absl::Status& status);
+// Returns the status that an error of a case stands for: its fields, reason and message.
+absl::Status FromCaseError(const v1::CaseError& error);
 
 v1::ExplainPlanResponse ToWire(const Explanation& explanation);
 v1::SweepResponse ToWire(const Sweep& sweep);

@@ -145,6 +145,16 @@ v1::CaseError ToCaseError(const absl::Status& status) {
   return error;
 }
 
+absl::Status FromCaseError(const v1::CaseError& error) {
+  std::vector<FieldViolation> violations;
+  for (const v1::FieldViolation& field : error.fields()) {
+    violations.push_back({.field = field.field(), .description = field.description()});
+  }
+  return WithReason(
+      violations.empty() ? absl::InvalidArgumentError(error.message()) : InvalidFields(violations),
+      error.reason());
+}
+
 absl::StatusOr<std::vector<CaseAnswer>> EvaluateCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
                                                       const HistorySource& source,

@@ -4,6 +4,9 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "server/convert/question_answers.h"
 
 namespace meshwright {
@@ -73,6 +76,23 @@ TEST(ComparisonReport, LargestDifferenceFirst) {
   EXPECT_THAT(report, HasSubstr("-4.00 s\n"));
   EXPECT_THAT(report, HasSubstr("+20.0 GiB\n"));
   EXPECT_THAT(report, HasSubstr("in use 84.0 GiB of 80.0 GiB, does not fit\n"));
+}
+
+TEST(EstimateReport, SaysWhatAPlanTakes) {
+  v1::Estimate estimate = Slow();
+  estimate.set_id("plan.yaml");
+  estimate.set_provenance("assumed");
+  estimate.add_warnings("mind the gap");
+  for (const int columns : {80, 120}) {
+    std::string report = EstimateReport(estimate, columns);
+    EXPECT_THAT(report, HasSubstr("matmul     8.00 s  66.7 %"));
+    EXPECT_THAT(report, HasSubstr("\nWarnings\n  mind the gap\n"));
+    std::ranges::replace(report, '\n', ' ');
+    EXPECT_THAT(report, HasSubstr("plan.yaml: 12.0 s a step; between 10.0 s and 14.0 s with a "
+                                  "probability of 80 %."));
+    EXPECT_THAT(report, HasSubstr("rests on assumed figures."));
+    EXPECT_THAT(report, HasSubstr("peak 60.0 GiB, in use 64.0 GiB of 80.0 GiB, fits"));
+  }
 }
 
 TEST(ComparisonReport, StatesTheProbability) {

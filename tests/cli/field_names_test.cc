@@ -90,14 +90,15 @@ TEST(NamedAsStatedTest, KeepsOtherErrorsAndCountsMistakes) {
 
 // A flag that is renamed must be renamed in the errors too.
 TEST(NamesOfTest, NamesFlagsOfTheCommand) {
-  TuneFlags flags = {.model = "m.json", .workload = "w.json", .framework = "generic"};
-  flags.cluster = {.chip = "a", .node_count = 1, .devices_per_node = 1};
-  flags.cluster.nic_gigabits_per_second = 100;
+  TuneFlags flags;
+  flags.question = {.model = "m.json", .workload = "w.json", .framework = "generic"};
+  flags.question.cluster = {.chip = "a", .node_count = 1, .devices_per_node = 1};
+  flags.question.cluster.nic_gigabits_per_second = 100;
   flags.baseline = "b.json";
   flags.history = "h.jsonl";
   const FieldNames names = NamesOf(flags);
   CLI::App command;
-  AddQuestionOptions(command, flags);
+  AddTuneOptions(command, flags);
   EXPECT_GT(names.size(), 20u);
   for (const FieldName& name : names) {
     EXPECT_NE(command.get_option_no_throw(name.flag), nullptr) << name.flag;

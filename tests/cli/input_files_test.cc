@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/input/known_chips.h"
+#include "cli/input/stated_case.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/tuner/question/problem.h"
@@ -106,9 +107,10 @@ TEST_F(InputFilesTest, LaunchScriptFillsTheQuestion) {
 TEST_F(InputFilesTest, ClusterByFlagsHasTheUsualNodes) {
   std::string script = kScript;
   script.replace(script.find("--nproc_per_node 8"), 18, "--nproc_per_node $GPUS");
-  const TuneFlags flags = {.from = {.path = Write("run.sh", script)},
-                           .model = Write("m.json", R"({"vocab_size": 50304})"),
-                           .cluster = {.chip = "nvidia-h100-sxm5-80gb", .node_count = 4}};
+  const TuneFlags flags = {
+      .question = {.from = {.path = Write("run.sh", script)},
+                   .model = Write("m.json", R"({"vocab_size": 50304})"),
+                   .cluster = {.chip = "nvidia-h100-sxm5-80gb", .node_count = 4}}};
   const auto parsed = ReadTuneRequest(flags, "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.baseline().data_parallel(), 16);
@@ -128,35 +130,36 @@ TEST(ChipIdTest, IsThatOfAnyName) {
 }
 
 TEST_F(InputFilesTest, LaunchScriptAndModelMustAgree) {
-  const auto parsed = ReadTuneRequest({.from = {.path = Write("run.sh", kScript)},
-                                       .model = Write("m.json", R"({"layer_count": 40})"),
-                                       .cluster = {.source = Write("c.json", "{}")}},
-                                      "");
+  const auto parsed =
+      ReadTuneRequest({.question = {.from = {.path = Write("run.sh", kScript)},
+                                    .model = Write("m.json", R"({"layer_count": 40})"),
+                                    .cluster = {.source = Write("c.json", "{}")}}},
+                      "");
   EXPECT_THAT(parsed.violations,
               ElementsAre(FieldViolation{"model.layer_count", "40 in --model and 32 in run.sh"}));
 }
 
 TEST_F(InputFilesTest, LaunchScriptWithoutItsVocabulary) {
-  const auto parsed = ReadTuneRequest(
-      {.from = {.path = Write("run.sh", kScript)}, .cluster = {.source = Write("c.json", "{}")}},
-      "");
+  const auto parsed = ReadTuneRequest({.question = {.from = {.path = Write("run.sh", kScript)},
+                                                    .cluster = {.source = Write("c.json", "{}")}}},
+                                      "");
   EXPECT_THAT(parsed.violations,
               ElementsAre(Field(&FieldViolation::description, HasSubstr("vocab_size"))));
-  const auto other = ReadTuneRequest(
-      {.from = {.path = folder_.File("absent.sh")}, .cluster = {.source = Write("c.json", "{}")}},
-      "");
+  const auto other = ReadTuneRequest({.question = {.from = {.path = folder_.File("absent.sh")},
+                                                   .cluster = {.source = Write("c.json", "{}")}}},
+                                     "");
   EXPECT_THAT(other.violations, ElementsAre(Field(&FieldViolation::field, "from")));
 }
 
 // The baseline takes what the question states; it may be of another framework's form.
 TEST_F(InputFilesTest, BaselineIsALaunchFile) {
-  const auto parsed =
-      ReadTuneRequest({.model = Write("m.json", R"({"layer_count": 32, "hidden_size": 4096})"),
-                       .workload = Write("w.json", R"({"global_batch_size": 64})"),
-                       .cluster = {.source = Write("c.json", kCluster)},
-                       .baseline = Write("ds.json", R"({"train_micro_batch_size_per_gpu": 2,
+  const auto parsed = ReadTuneRequest(
+      {.question = {.model = Write("m.json", R"({"layer_count": 32, "hidden_size": 4096})"),
+                    .workload = Write("w.json", R"({"global_batch_size": 64})"),
+                    .cluster = {.source = Write("c.json", kCluster)}},
+       .baseline = Write("ds.json", R"({"train_micro_batch_size_per_gpu": 2,
                                         "zero_optimization": {"stage": 3}})")},
-                      "");
+      "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.baseline().zero_stage(), 3);
   EXPECT_EQ(parsed.message.baseline().micro_batch_size(), 2);
@@ -165,15 +168,45 @@ TEST_F(InputFilesTest, BaselineIsALaunchFile) {
 }
 
 TEST_F(InputFilesTest, LaunchScriptIsACase) {
-  const auto parsed =
-      ReadLaunchCase({.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
-                      .model = Write("m.json", R"({"vocab_size": 50304})"),
-                      .cluster = Write("c.json", kCluster)},
-                     "");
+  const auto parsed = ReadStatedCase(
+      {.question = {.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
+                    .model = Write("m.json", R"({"vocab_size": 50304})"),
+                    .cluster = {.source = Write("c.json", kCluster)}}},
+      "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.id(), "run.sh");
   EXPECT_EQ(parsed.message.plan().tensor_parallel(), 2);
   EXPECT_EQ(parsed.message.cluster().pools_size(), 1);
+}
+
+// A question by flags, and the plan beside it; the mistakes of the plan are not those of a
+// baseline.
+TEST_F(InputFilesTest, FlagsAndAPlanAreACase) {
+  const CaseFlags flags = {
+      .question = {.model = Write("m.json", R"({"layer_count": 32, "hidden_size": 4096})"),
+                   .sequence_length = 4096,
+                   .global_batch_size = 64,
+                   .cluster = {.chip = "nvidia-h100-sxm5-80gb", .node_count = 4},
+                   .framework = "megatron-core"},
+      .plan = Write("p.yaml", "tensor_parallel: 4\npipeline: 2\n")};
+  EXPECT_TRUE(HasQuestion(flags));
+  const auto parsed = ReadStatedCase(flags, "");
+  EXPECT_THAT(parsed.violations, ElementsAre(Field(&FieldViolation::field, "plan.pipeline")));
+  EXPECT_EQ(parsed.message.id(), "p.yaml");
+  EXPECT_EQ(parsed.message.plan().tensor_parallel(), 4);
+  EXPECT_EQ(parsed.message.workload().sequence_length(), 4096);
+  EXPECT_EQ(parsed.message.workload().framework().name(), "megatron-core");
+  EXPECT_EQ(parsed.message.cluster().pools(0).node_count(), 4);
+  EXPECT_FALSE(HasQuestion({.question = {.framework = "flagscale"}, .plan = "case.yaml"}));
+}
+
+TEST_F(InputFilesTest, AModelThatIsNotReadIsAMistakeOfACase) {
+  const auto parsed =
+      ReadStatedCase({.question = {.model = Write("m.json", R"({"model_type": "bert"})"),
+                                   .cluster = {.source = Write("c.json", kCluster)}},
+                      .plan = Write("p.json", "{}")},
+                     "");
+  EXPECT_THAT(parsed.violations, ElementsAre(Field(&FieldViolation::field, "model")));
 }
 
 TEST_F(InputFilesTest, HistoryCountsItsLines) {

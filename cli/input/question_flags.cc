@@ -1,0 +1,56 @@
+#include "cli/input/question_flags.h"
+
+#include <CLI/CLI.hpp>
+
+namespace meshwright {
+
+void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags) {
+  CLI::Option* const from = command.add_option("--from", flags.path,
+                                               "launch script or configuration of a training "
+                                               "framework: model, workload and plan; what other "
+                                               "files state wins; - is stdin");
+  command
+      .add_option("--set", flags.variables,
+                  "set a variable of the script, as in NNODES=16; it wins over what the script "
+                  "assigns")
+      ->take_all()
+      ->needs(from);
+}
+
+void AddQuestionOptions(CLI::App& command, QuestionFlags& flags) {
+  AddLaunchFileOptions(command, flags.from);
+  command.add_option("--model", flags.model,
+                     "Hugging Face config.json, a folder that has one, or a model in Meshwright's "
+                     "keys, as YAML or JSON; required without --from");
+  command.add_option("--workload", flags.workload,
+                     "YAML or JSON file with the workload: how the model is trained; required "
+                     "unless --from or both of the next two are stated");
+  command.add_option("--sequence-length", flags.sequence_length,
+                     "tokens of a sequence, instead of the workload's");
+  command.add_option("--global-batch-size", flags.global_batch_size,
+                     "sequences of a step, instead of the workload's");
+  AddClusterOptions(command, flags.cluster);
+  command
+      .add_option("--framework", flags.framework,
+                  "plans for this framework instead of the workload's, with its own version and "
+                  "defaults")
+      ->check(CLI::Validator([](const std::string& name) { return name.empty() ? "is empty" : ""; },
+                             ""));
+  for (const char* const name :
+       {"--from", "--set", "--model", "--workload", "--sequence-length", "--global-batch-size",
+        "--cluster", "--chip", "--nodes", "--devices-per-node", "--nic", "--framework"}) {
+    command.get_option(name)->group("Question");
+  }
+}
+
+void RequireQuestion(const QuestionFlags& flags) {
+  if (!flags.from.path.empty()) return;
+  if (flags.model.empty()) throw CLI::RequiredError("--model");
+  const bool has_workload = !flags.workload.empty() || (flags.sequence_length.has_value() &&
+                                                        flags.global_batch_size.has_value());
+  if (!has_workload) {
+    throw CLI::RequiredError("--workload, or --sequence-length with --global-batch-size,");
+  }
+}
+
+}  // namespace meshwright

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/input/cluster_flags.h"
+#include "cli/input/launch_file.h"
+
+namespace CLI {
+class App;
+}
+
+namespace meshwright {
+
+// The flags by which every command takes a question: in files, in a launch script, or as facts.
+struct QuestionFlags {
+  LaunchFileFlags from = {};
+  std::string model = {};  // paths; model and workload may be empty beside a launch script
+  std::string workload = {};
+  std::optional<int> sequence_length = {};    // instead of the workload's
+  std::optional<int> global_batch_size = {};  // as well
+  ClusterFlags cluster = {};
+  std::string framework = {};  // empty: that of the workload
+  bool operator==(const QuestionFlags&) const = default;
+};
+
+// Adds --from and --set, without a check that --from is stated.
+void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags);
+
+// Adds the options, in a group of the help. `flags` must outlive `command`.
+void AddQuestionOptions(CLI::App& command, QuestionFlags& flags);
+
+// Throws CLI::RequiredError that names a flag that is missing, unless a launch script stands in for
+// it. A cluster that is missing is left to ReadCluster.
+void RequireQuestion(const QuestionFlags& flags);
+
+}  // namespace meshwright
