@@ -51,7 +51,7 @@ class CaseTest(Folder):
         flags = [*self.question_flags(), "--plan", self.write("plan.json", TINY_PLAN)]
         self.assertEqual(self.run_cli("evaluate", *flags, "--server", address).stdout,
                          self.run_cli("evaluate", *flags).stdout)
-        wrong = [*flags, "--nodes", "3"]
+        wrong = [*flags, "--nic", "-1"]
         self.assertEqual(self.run_cli("evaluate", *wrong, "--server", address, expect=3).stderr,
                          self.run_cli("evaluate", *wrong, expect=3).stderr)
 
@@ -60,7 +60,7 @@ class CaseTest(Folder):
         plan = self.write("plan.json", {**TINY_PLAN, "tensor_parallel": 3})
         done = self.run_cli("evaluate", *flags, "--plan", plan, expect=3)
         self.assertIn("plan.json: tensor_parallel = 3", done.stderr)
-        done = self.run_cli("evaluate", *flags, "--plan", plan, "--chip", "A100", expect=3)
+        done = self.run_cli("evaluate", *flags[:8], "--plan", plan, "--chip", "A100", "--nodes", "1", expect=3)
         self.assertIn("--chip = A100; names several chips", done.stderr)
         for args, missing in (((), "--cases, or --model with --plan, or --from, is required"),
                               (flags, "--plan is required"),
@@ -86,8 +86,8 @@ class CaseTest(Folder):
         trace = self.run_cli("trace", *self.question_flags(), *plan).stdout
         self.assertIn("traceEvents", trace)
         script = self.write("run.sh", SCRIPT)
-        self.assertIn("tensor_parallel_degree", self.run_cli(
-            "export", "--from", script, *CHIP, "--framework", "paddle").stdout)
+        self.assertIn("tensor_model_parallel_size: 2", self.run_cli(
+            "export", "--from", script, *CHIP, "--framework", "flagscale").stdout)
 
 
 class MissingStoreTest(Folder):
