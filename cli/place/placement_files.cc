@@ -11,6 +11,7 @@
 #include "cli/detect/detect_cluster.h"
 #include "cli/input/cluster_flags.h"
 #include "cli/input/input_files.h"
+#include "cli/input/question_flags.h"
 #include "cli/input/read_file.h"
 #include "meshwright/v1/placement.pb.h"
 #include "meshwright/v1/service.pb.h"

@@ -37,20 +37,22 @@ constexpr char kLlama[] =
         "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100})";
 
 TEST_F(InputFilesTest, HuggingFaceConfigIsCalledByItsFolder) {
-  const auto parsed = ReadTuneRequest({.model = Write("tiny-llama/config.json", kLlama),
-                                       .workload = Write("w.json", "{}"),
-                                       .cluster = {.source = Write("c.json", "{}")}},
-                                      "");
+  const auto parsed =
+      ReadTuneRequest({.question = {.model = Write("tiny-llama/config.json", kLlama),
+                                    .workload = Write("w.json", "{}"),
+                                    .cluster = {.source = Write("c.json", "{}")}}},
+                      "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   EXPECT_EQ(parsed.message.model().name(), "tiny-llama");
   EXPECT_EQ(parsed.message.model().layer_count(), 2);
 }
 
 TEST_F(InputFilesTest, MistakesOfAllFilesAtOnce) {
-  const auto parsed = ReadTuneRequest({.model = Write("m.json", R"({"layers": 2})"),
-                                       .workload = Write("w.json", R"({"sequence_length": "4k"})"),
-                                       .cluster = {.source = folder_.File("absent.json")}},
-                                      "");
+  const auto parsed =
+      ReadTuneRequest({.question = {.model = Write("m.json", R"({"layers": 2})"),
+                                    .workload = Write("w.json", R"({"sequence_length": "4k"})"),
+                                    .cluster = {.source = folder_.File("absent.json")}}},
+                      "");
   EXPECT_THAT(parsed.violations,
               ElementsAre(Field(&FieldViolation::field, "model.layers"),
                           Field(&FieldViolation::field, "workload.sequence_length"),
@@ -59,9 +61,9 @@ TEST_F(InputFilesTest, MistakesOfAllFilesAtOnce) {
 }
 
 TEST_F(InputFilesTest, FlagsOfTheSearch) {
-  const auto parsed = ReadTuneRequest({.model = Write("m.json", "{}"),
-                                       .workload = Write("w.json", "{}"),
-                                       .cluster = {.source = Write("c.json", "{}")},
+  const auto parsed = ReadTuneRequest({.question = {.model = Write("m.json", "{}"),
+                                                    .workload = Write("w.json", "{}"),
+                                                    .cluster = {.source = Write("c.json", "{}")}},
                                        .plan_count = 3,
                                        .deadline_seconds = 0.5,
                                        .strategy = "exhaustive",
@@ -84,12 +86,12 @@ constexpr char kScript[] =
 constexpr char kCluster[] = R"({"pools": [{"chip": "a", "node_count": 2, "devices_per_node": 8}]})";
 
 TEST_F(InputFilesTest, LaunchScriptFillsTheQuestion) {
-  const auto parsed =
-      ReadTuneRequest({.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
-                       .model = Write("m.json", R"({"vocab_size": 50304})"),
-                       .workload = Write("w.json", R"({"sequence_length": 4096})"),
-                       .cluster = {.source = Write("c.json", kCluster)}},
-                      "");
+  const auto parsed = ReadTuneRequest(
+      {.question = {.from = {.path = Write("run.sh", kScript), .variables = {"NODES=2"}},
+                    .model = Write("m.json", R"({"vocab_size": 50304})"),
+                    .workload = Write("w.json", R"({"sequence_length": 4096})"),
+                    .cluster = {.source = Write("c.json", kCluster)}}},
+      "");
   EXPECT_THAT(parsed.violations, IsEmpty());
   const v1::TuneRequest& request = parsed.message;
   EXPECT_EQ(request.model().name(), "run");

@@ -281,9 +281,8 @@ std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
   if (HasMixedWindows(model)) {
     left_out.emplace_back(
         "of the model, if it has them: --softmax-type learnable (sinks of attention); "
-        "--quick-geglu "
-        "with --glu-linear-offset and --activation-func-clamp-value, instead of --swiglu "
-        "(gpt-oss)");
+        "--quick-geglu with --glu-linear-offset and --activation-func-clamp-value instead of "
+        "--swiglu, and biases of all linear layers, without --disable-bias-linear (gpt-oss)");
   }
   if (model.mtp_layer_count > 0) {
     left_out.emplace_back("of multi-token prediction: --mtp-loss-scaling-factor");
