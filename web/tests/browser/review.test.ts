@@ -172,7 +172,7 @@ describe('callers', () => {
     const ci = page.getByRole('table', { name: 'Callers' }).getByRole('row', { name: /^ci/ });
     // Calls, role too low, failed: the study that is not there, and the list of callers.
     expect(await ci.innerText()).toMatch(/submitter\s+2\s+1\s+1\s/);
-    // Those of the browser before it was asked who it is are among them.
+    // Before it is asked who it is, the browser is a stranger, too.
     await page.getByText(/[1-9]\d* calls? of somebody unknown (was|were) refused/).waitFor();
     const changes = page.getByRole('table', { name: 'Calls that changed something' });
     expect(await changes.getByRole('row').last().innerText()).toMatch(/CancelStudy\s+none\s+NOT_FOUND\s+UNKNOWN_STUDY/);
