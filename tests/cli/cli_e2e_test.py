@@ -433,6 +433,8 @@ class ServerTest(Folder):
         here, there = (json.loads(self.run_cli(*info, *at).stdout) for at in ((), remote))
         self.assertEqual((here.pop("limits"), here.pop("job_templates")), ([], []))
         self.assertEqual(there.pop("job_templates"), [])
+        self.assertGreater(there.pop("store_bytes"), 0)
+        self.assertGreater(there.pop("store_free_bytes"), 0)
         self.assertIn({"name": "request_bytes", "value": 16 << 20},
                       [{key: limit[key] for key in ("name", "value")} for limit in there.pop("limits")])
         self.assertEqual(here, there)

@@ -88,7 +88,8 @@ class OutputTest(Folder):
         folder = self.folder / "new" / "answer"
         done = self.run_cli("tune", *self.question(), "--output", "json", "--save", str(folder))
         self.assertEqual((folder / "answer.json").read_text(), done.stdout)
-        self.assertEqual({path.name for path in folder.iterdir()}, {"answer.json", "report.txt", "launch.sh"})
+        self.assertEqual({path.name for path in folder.iterdir()},
+                         {"answer.json", "report.txt", "launch.sh", "memory.svg", "step_times.svg", "time.svg"})
         self.assertIn("Defaults that were applied", (folder / "report.txt").read_text())
         script = (folder / "launch.sh").read_text()
         # The script states the flags of the answer, each once and in order.
