@@ -121,7 +121,7 @@ std::vector<std::string> NotesOf(const ImportedJob& job, const std::string& file
   std::vector<std::string> notes;
   const std::string size =
       job.devices.has_value() ? fmt::format(" on {} devices", *job.devices) : "";
-  notes.push_back(fmt::format("{}: read as a job of {}{}; its plan is the baseline", file,
+  notes.push_back(fmt::format("{}: read with its plan as a job of {}{}", file,
                               job.workload.framework_name.value_or(""), size));
   for (const std::string& note : job.notes) notes.push_back(fmt::format("{}: {}", file, note));
   if (!job.workload.global_batch_size.has_value() && !job.devices.has_value()) {

@@ -21,6 +21,14 @@ void NameThePlan(std::vector<FieldViolation>& violations) {
   }
 }
 
+// Returns true for a file that has other keys instead of a question and its plan.
+bool IsOnlyAPlan(const Parsed<v1::EvaluateCase>& asked) {
+  const v1::EvaluateCase& stated = asked.message;
+  const bool is_case =
+      stated.has_model() || stated.has_workload() || stated.has_cluster() || stated.has_plan();
+  return !is_case && !asked.violations.empty();
+}
+
 }  // namespace
 
 CLI::Option* AddCaseOptions(CLI::App& command, CaseFlags& flags) {
@@ -89,8 +97,15 @@ Parsed<v1::EvaluateCase> ReadCase(const CaseFlags& flags, std::string_view site_
     return asked;
   }
   auto asked = ParseCaseFile(flags.plan);
-  if (asked.ok()) return *std::move(asked);
-  return {.violations = FieldViolations(asked.status()), .is_json_object = false};
+  if (!asked.ok()) return {.violations = FieldViolations(asked.status()), .is_json_object = false};
+  if (IsOnlyAPlan(*asked)) {
+    asked->violations = {
+        {.field = "question",
+         .description = "missing; the file has only a plan; state a model, workload and cluster by "
+                        "flags, or write model, workload, cluster and plan into the file"}};
+    asked->is_json_object = false;
+  }
+  return *std::move(asked);
 }
 
 absl::StatusOr<ResolvedCase> ResolveStatedCase(const CaseFlags& flags, const Knowledge& knowledge,

@@ -55,6 +55,18 @@ class CaseTest(Folder):
         self.assertEqual(self.run_cli("evaluate", *wrong, "--server", address, expect=3).stderr,
                          self.run_cli("evaluate", *wrong, expect=3).stderr)
 
+    def test_a_plan_alone_asks_for_its_question(self):
+        plan = self.write("plan.json", TINY_PLAN)
+        errors = self.run_cli("evaluate", "--plan", plan, expect=3).stderr.splitlines()
+        self.assertEqual(len(errors), 1, errors)
+        self.assertIn("question = missing; the file has only a plan; state a model", errors[0])
+        self.assertIn("plan.json", errors[0])
+        # A case with a mistake is still told its mistakes.
+        errors = self.run_cli("evaluate", "--plan", self.write("case.json", {"plan": TINY_PLAN, "modle": {}}),
+                              expect=3).stderr
+        self.assertIn("modle", errors)
+        self.assertNotIn("only a plan", errors)
+
     def test_mistakes_name_flags(self):
         flags = self.question_flags()
         plan = self.write("plan.json", {**TINY_PLAN, "tensor_parallel": 3})
