@@ -39,9 +39,17 @@ function endWithThisProcess(): void {
 }
 
 /** Starts a program; returns its address once it says "dashboard at ...". */
-export function serve(programs: string, name: string, args: string[]): Promise<{ url: string; process: ChildProcess }> {
+export function serve(
+  programs: string,
+  name: string,
+  args: string[],
+  environment: Record<string, string> = {},
+): Promise<{ url: string; process: ChildProcess }> {
   if (children.length === 0) endWithThisProcess();
-  const child = spawn(join(programs, name), args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(join(programs, name), args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...environment },
+  });
   children.push(child);
   return new Promise((done, failed) => {
     let said = '';
@@ -147,10 +155,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const filled = await serve(bin, 'meshwrightd', [
     '--db', history, '--listen', `unix:${join(folder, 'server.sock')}`, '--http', '127.0.0.1:0',
   ]);
-  // The command on a local history, which is not there yet.
-  const empty = await serve(bin, 'meshwright', [
-    '--db', join(folder, 'none.db'), 'dashboard', '--http', '127.0.0.1:0',
-  ]);
+  // The command on the user's own history, which is not there yet.
+  const empty = await serve(bin, 'meshwright', ['dashboard', '--http', '127.0.0.1:0'], {
+    XDG_STATE_HOME: join(folder, 'state'),
+  });
   project.provide('filled', filled.url);
   project.provide('empty', empty.url);
   project.provide('bin', bin);
