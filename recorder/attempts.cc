@@ -10,7 +10,8 @@
 
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
@@ -81,18 +82,17 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
   return attempt;
 }
 
-absl::StatusOr<std::vector<AttemptRecord>> ReadAttempts(sqlite3* connection,
+absl::StatusOr<std::vector<AttemptRecord>> ReadAttempts(Connection* connection,
                                                         std::string_view study_id,
                                                         std::optional<std::int64_t> trial_number) {
-  // There are two texts, so that SQLite uses the index for the attempts of one trial.
-  const char* const of_trial =
-      trial_number.has_value() ? "AND trial_number = ?2" : "AND ?2 IS NULL";
+  const char* const of_trial = trial_number.has_value() ? "AND trial_number = ?2" : "";
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(connection, fmt::format("SELECT {} FROM attempts WHERE study_id = ?1 {} "
                                                  "ORDER BY trial_number, number",
                                                  kAttemptColumns, of_trial)));
-  RETURN_IF_ERROR(query.Bind(study_id, trial_number));
+  RETURN_IF_ERROR(trial_number.has_value() ? query.Bind(study_id, *trial_number)
+                                           : query.Bind(study_id));
   std::vector<AttemptRecord> attempts;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_row, query.Step());
@@ -111,7 +111,7 @@ absl::Status CheckToken(const AttemptRecord& attempt, std::int64_t token) {
 }
 
 // Returns an error if the attempt can no longer be changed.
-absl::Status CheckOpen(sqlite3* connection, const AttemptRecord& attempt) {
+absl::Status CheckOpen(Connection* connection, const AttemptRecord& attempt) {
   ASSIGN_OR_RETURN(Statement newest,
                    Statement::Prepare(connection,
                                       "SELECT id FROM attempts WHERE study_id = ?1 AND "
@@ -142,7 +142,7 @@ bool IsSame(const AttemptRecord& ended, const AttemptEnding& ending) {
 
 }  // namespace
 
-absl::StatusOr<AttemptRecord> ReadAttempt(sqlite3* connection, std::string_view id) {
+absl::StatusOr<AttemptRecord> ReadAttempt(Connection* connection, std::string_view id) {
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(connection,
@@ -154,7 +154,7 @@ absl::StatusOr<AttemptRecord> ReadAttempt(sqlite3* connection, std::string_view 
                     "UNKNOWN_ATTEMPT");
 }
 
-absl::StatusOr<AttemptRecord> InsertAttempt(sqlite3* connection, const AttemptIntent& intent) {
+absl::StatusOr<AttemptRecord> InsertAttempt(Connection* connection, const AttemptIntent& intent) {
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE attempts SET state = ?3, outcome = ?4, failure_class = ?5, end_time_ms = ?6
 WHERE study_id = ?1 AND trial_number = ?2 AND state <> ?3)sql",
@@ -163,8 +163,9 @@ WHERE study_id = ?1 AND trial_number = ?2 AND state <> ?3)sql",
   ASSIGN_OR_RETURN(Statement numbers, Statement::Prepare(connection, R"sql(
 SELECT (SELECT coalesce(max(number), 0) + 1 FROM attempts
         WHERE study_id = ?1 AND trial_number = ?2),
-       1 + max((SELECT coalesce(max(fencing_token), 0) FROM attempts),
-               (SELECT coalesce(max(last_fencing_token), 0) FROM deleted_studies)))sql"));
+       (SELECT coalesce(max(last), 0) + 1
+        FROM (SELECT max(fencing_token) AS last FROM attempts
+              UNION ALL SELECT max(last_fencing_token) FROM deleted_studies) AS tokens))sql"));
   RETURN_IF_ERROR(numbers.Bind(intent.study_id, intent.trial_number));
   RETURN_IF_ERROR(numbers.Step().status());
   const std::int64_t number = numbers.Integer(0);
@@ -178,7 +179,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '', ?8, '', 0, '', ''))sql",
   return ReadAttempt(connection, id);
 }
 
-absl::StatusOr<AttemptRecord> EndAttempt(sqlite3* connection, const AttemptEnding& ending) {
+absl::StatusOr<AttemptRecord> EndAttempt(Connection* connection, const AttemptEnding& ending) {
   ASSIGN_OR_RETURN(const AttemptRecord attempt, ReadAttempt(connection, ending.attempt_id));
   RETURN_IF_ERROR(CheckToken(attempt, ending.fencing_token));
   if (attempt.state == AttemptState::kEnded && IsSame(attempt, ending)) return attempt;

@@ -7,7 +7,8 @@
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {

@@ -8,7 +8,8 @@
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -19,7 +20,7 @@ constexpr std::int64_t kDayMs = 86'400'000;
 constexpr int kDeletedTogether = 10'000;
 
 // Returns the first answer to a call, or nullopt if it is new.
-absl::StatusOr<std::optional<std::string>> FindAnswer(sqlite3* connection, const CallKey& key) {
+absl::StatusOr<std::optional<std::string>> FindAnswer(Connection* connection, const CallKey& key) {
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection,
                                                        "SELECT method, request_hash, response FROM "
                                                        "answered_requests WHERE request_id = ?1"));
@@ -34,7 +35,7 @@ absl::StatusOr<std::optional<std::string>> FindAnswer(sqlite3* connection, const
                     "REQUEST_ID_REUSED");
 }
 
-absl::Status KeepAnswer(sqlite3* connection, const CallKey& key, const std::string& answer) {
+absl::Status KeepAnswer(Connection* connection, const CallKey& key, const std::string& answer) {
   RETURN_IF_ERROR(Run(connection, "DELETE FROM answered_requests WHERE time_ms < ?1",
                       key.time_ms - kAnswerDays * kDayMs));
   return Run(connection, "INSERT INTO answered_requests VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -140,7 +141,7 @@ absl::StatusOr<std::int64_t> Recorder::DeleteAuditEvents(std::int64_t before_ms)
 DELETE FROM audit_events
 WHERE sequence IN (SELECT sequence FROM audit_events WHERE time_ms < ?1 LIMIT ?2))sql",
                       before_ms, kDeletedTogether));
-  ASSIGN_OR_RETURN(const std::int64_t count, QueryInteger(connection_.get(), "SELECT changes()"));
+  const std::int64_t count = connection_->changed_rows();
   RETURN_IF_ERROR(transaction.Commit());
   return count;
 }

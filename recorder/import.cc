@@ -17,7 +17,8 @@
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "recorder/transfer_line.h"
 #include "search_space/base/status.h"
 
@@ -256,7 +257,7 @@ absl::Status StoreAll(const LineSource& lines, const ImportOptions& options,
 
 // Stores what the import has about a measurement and the store does not. Returns true if there was
 // something.
-absl::StatusOr<bool> InsertMissing(sqlite3* connection, MeasurementWriter& writer,
+absl::StatusOr<bool> InsertMissing(Connection* connection, MeasurementWriter& writer,
                                    const std::optional<MeasurementRecord>& ours,
                                    const MeasurementRecord& theirs) {
   if (!ours.has_value()) RETURN_IF_ERROR(writer.Insert(theirs).status());
@@ -267,7 +268,7 @@ absl::StatusOr<bool> InsertMissing(sqlite3* connection, MeasurementWriter& write
 
 // Stores the measurements and retractions that the store does not have, within the caller's
 // transaction.
-absl::StatusOr<ImportCounts> InsertNew(sqlite3* connection,
+absl::StatusOr<ImportCounts> InsertNew(Connection* connection,
                                        std::span<const MeasurementRecord> measurements,
                                        ConflictPolicy policy) {
   ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection));

@@ -1,6 +1,5 @@
 // The Recorder's calls for a study's plans and its journal.
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <limits>
 #include <optional>
@@ -11,7 +10,8 @@
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 
@@ -47,7 +47,8 @@ absl::Status PlanError(const absl::Status& status, const PlanRecord& plan) {
 }
 
 // Returns the next studies, by id, that ended before a time, up to the limit of one call.
-absl::StatusOr<std::vector<std::string>> EndedStudies(sqlite3* connection, std::int64_t before_ms,
+absl::StatusOr<std::vector<std::string>> EndedStudies(Connection* connection,
+                                                      std::int64_t before_ms,
                                                       std::string_view after_study) {
   constexpr int kMaxStudies = 10;
   // Only studies that have ended have an end time.
@@ -64,7 +65,7 @@ SELECT id FROM studies WHERE end_time_ms < ?1 AND id > ?2 ORDER BY id LIMIT ?3)s
 
 // Deletes all estimates of the studies but the best plan and the events but the changes of state.
 absl::StatusOr<DeletedEstimates> DeleteEstimatesOf(const std::vector<std::string>& studies,
-                                                   sqlite3* connection) {
+                                                   Connection* connection) {
   ASSIGN_OR_RETURN(Statement plans, Statement::Prepare(connection, R"sql(
 DELETE FROM plans WHERE study_id = ?1 AND rank > 1 AND state = 'estimated')sql"));
   ASSIGN_OR_RETURN(
@@ -74,10 +75,10 @@ DELETE FROM plans WHERE study_id = ?1 AND rank > 1 AND state = 'estimated')sql")
   for (const std::string& study : studies) {
     RETURN_IF_ERROR(plans.Bind(study));
     RETURN_IF_ERROR(plans.Run());
-    deleted.plan_count += sqlite3_changes64(connection);
+    deleted.plan_count += connection->changed_rows();
     RETURN_IF_ERROR(events.Bind(study, std::string_view(kStateEventKind)));
     RETURN_IF_ERROR(events.Run());
-    deleted.event_count += sqlite3_changes64(connection);
+    deleted.event_count += connection->changed_rows();
     deleted.last_study = study;
   }
   return deleted;
@@ -85,7 +86,7 @@ DELETE FROM plans WHERE study_id = ?1 AND rank > 1 AND state = 'estimated')sql")
 
 }  // namespace
 
-absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
+absl::Status CheckStudyExists(Connection* connection, std::string_view id) {
   ASSIGN_OR_RETURN(Statement query,
                    Statement::Prepare(connection, "SELECT 1 FROM studies WHERE id = ?1"));
   RETURN_IF_ERROR(query.Bind(id));
@@ -93,7 +94,7 @@ absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
   return is_there ? absl::OkStatus() : UnknownStudy(id);
 }
 
-absl::Status InsertPlans(sqlite3* connection, std::span<const PlanRecord> plans) {
+absl::Status InsertPlans(Connection* connection, std::span<const PlanRecord> plans) {
   ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
 INSERT INTO plans (study_id, rank, plan_key, plan_digest, state, plan, estimate,
                    step_time_seconds, peak_memory_bytes, reserved_memory_bytes, fits)
@@ -109,7 +110,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11))sql"));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::int64_t>> InsertEvents(sqlite3* connection,
+absl::StatusOr<std::vector<std::int64_t>> InsertEvents(Connection* connection,
                                                        std::span<const EventRecord> events) {
   ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
 INSERT INTO events (study_id, revision, time_ms, kind, payload)
@@ -207,7 +208,7 @@ absl::Status CheckEdits(const StudyRecord& study, std::optional<std::int64_t> ed
                     "STALE_STUDY");
 }
 
-absl::Status CheckNeverDeleted(sqlite3* connection, const StudyRecord& study) {
+absl::Status CheckNeverDeleted(Connection* connection, const StudyRecord& study) {
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(connection,
@@ -225,7 +226,7 @@ absl::Status CheckNeverDeleted(sqlite3* connection, const StudyRecord& study) {
 namespace {
 
 // Retracts those of a study's measurements that count, and returns their number.
-absl::StatusOr<int> RetractMeasurementsOf(sqlite3* connection, const std::string& study_id,
+absl::StatusOr<int> RetractMeasurementsOf(Connection* connection, const std::string& study_id,
                                           std::int64_t time_ms) {
   std::vector<std::string> ids;
   {

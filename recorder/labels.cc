@@ -4,7 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -26,7 +27,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadLabels(std::string_view j
       "STORE_CORRUPT");
 }
 
-absl::Status SetLabels(sqlite3* connection, const StudyEdit& edit) {
+absl::Status SetLabels(Connection* connection, const StudyEdit& edit) {
   for (const std::string& key : edit.removed_labels) {
     RETURN_IF_ERROR(Run(connection, "DELETE FROM study_labels WHERE study_id = ?1 AND key = ?2",
                         edit.study_id, key));

@@ -8,8 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "recorder/records.h"
-
-struct sqlite3;
+#include "recorder/sql/connection.h"
 
 namespace meshwright {
 
@@ -26,6 +25,6 @@ absl::StatusOr<std::map<std::string, std::string>> ReadLabels(std::string_view j
                                                               std::string_view study_id);
 
 // Sets and removes the labels of a study that an edit names.
-absl::Status SetLabels(sqlite3* connection, const StudyEdit& edit);
+absl::Status SetLabels(Connection* connection, const StudyEdit& edit);
 
 }  // namespace meshwright

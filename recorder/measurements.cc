@@ -1,6 +1,5 @@
 // The Recorder's calls for measurements and their retractions.
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -14,7 +13,8 @@
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
@@ -116,7 +116,7 @@ absl::StatusOr<std::optional<MeasurementRecord>> ReadNext(Statement& query) {
 // Stores measurements that may have a request_id.
 class Inserter {
  public:
-  static absl::StatusOr<Inserter> Prepare(sqlite3* connection) {
+  static absl::StatusOr<Inserter> Prepare(Connection* connection) {
     ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection));
     ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection));
     ASSIGN_OR_RETURN(Statement by_request,
@@ -308,30 +308,22 @@ double TimeOf(const PageKey& key) {
   return time;
 }
 
-// Takes the next number from the counter of the measurements. SQLite keeps that counter as a row of
-// sqlite_sequence, which a measurement has made before anything can be retracted
-// (sqlite.org/autoinc.html).
-absl::StatusOr<std::int64_t> TakeSequence(sqlite3* connection) {
-  RETURN_IF_ERROR(
-      Execute(connection, "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'measurements'"));
-  return QueryInteger(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'measurements'");
-}
-
 }  // namespace
 
-absl::StatusOr<MeasurementWriter> MeasurementWriter::Prepare(sqlite3* connection) {
+absl::StatusOr<MeasurementWriter> MeasurementWriter::Prepare(Connection* connection) {
   ASSIGN_OR_RETURN(QuestionWriter questions, QuestionWriter::Prepare(connection));
   // VALUES, not SELECT ... FROM questions: for the latter SQLite would begin a statement journal
   // for each row, and end it by walking through all that the transaction has changed so far.
-  ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
+  ASSIGN_OR_RETURN(Statement insert, Statement::PrepareInsert(connection, R"sql(
 INSERT INTO measurements (question_id, chip, framework, model_name, job_fingerprint, id, source,
   study_id, plan_key, plan_digest, plan, outcome, step_time_seconds, peak_memory_bytes,
   expected_step_time_seconds, expected_low_seconds, expected_high_seconds,
   expected_peak_memory_bytes, calibration_id, device_seconds, time_ms, request_id, request_hash,
   job_name, note)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-  ?21, ?22, ?23, ?24, ?25))sql"));
-  return MeasurementWriter(connection, std::move(questions), std::move(insert));
+  ?21, ?22, ?23, ?24, ?25))sql",
+                                                              "sequence"));
+  return MeasurementWriter(std::move(questions), std::move(insert));
 }
 
 absl::StatusOr<std::int64_t> MeasurementWriter::Insert(const MeasurementRecord& measurement) {
@@ -348,17 +340,16 @@ absl::StatusOr<std::int64_t> MeasurementWriter::Insert(const MeasurementRecord& 
                    Count(expected.high), Count(expected.peak_memory), expected.calibration_id,
                    measurement.device_time.count(), measurement.time_ms, measurement.request_id,
                    measurement.request_hash, measurement.job_name, measurement.note));
-  const absl::Status status = insert_.Run();
-  if (absl::IsAlreadyExists(status)) {
+  const auto sequence = insert_.Insert();
+  if (absl::IsAlreadyExists(sequence.status())) {
     return WithReason(absl::AlreadyExistsError(fmt::format(
                           "measurement id = '{}'; exists; must be new", measurement.id)),
                       "MEASUREMENT_EXISTS");
   }
-  RETURN_IF_ERROR(status);
-  return sqlite3_last_insert_rowid(connection_);
+  return sequence;
 }
 
-absl::StatusOr<MeasurementFinder> MeasurementFinder::Prepare(sqlite3* connection) {
+absl::StatusOr<MeasurementFinder> MeasurementFinder::Prepare(Connection* connection) {
   ASSIGN_OR_RETURN(Statement query,
                    Statement::Prepare(connection, SelectWithQuestion("measurements.id = ?1")));
   return MeasurementFinder(std::move(query));
@@ -414,18 +405,19 @@ absl::StatusOr<std::optional<MeasurementRecord>> Recorder::FindMeasurementOfRequ
 
 absl::StatusOr<std::int64_t> Recorder::LastMeasurementSequence() const {
   return QueryInteger(connection_.get(), R"sql(
-SELECT max(coalesce((SELECT max(sequence) FROM measurements), 0),
-           coalesce((SELECT max(sequence) FROM retractions), 0)))sql");
+SELECT coalesce(max(last), 0)
+FROM (SELECT max(sequence) AS last FROM measurements
+      UNION ALL SELECT max(sequence) FROM retractions) AS numbers)sql");
 }
 
 absl::StatusOr<std::int64_t> Recorder::LastSequenceOf(std::string_view chip,
                                                       std::string_view framework,
                                                       std::int64_t up_to_sequence) const {
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
-SELECT max(
-  coalesce((SELECT max(sequence) FROM measurements
-            WHERE chip = ?1 AND framework = ?2 AND sequence <= ?3), 0),
-  coalesce((SELECT max(sequence) FROM retractions WHERE sequence <= ?3), 0)))sql"));
+SELECT coalesce(max(last), 0)
+FROM (SELECT max(sequence) AS last FROM measurements
+      WHERE chip = ?1 AND framework = ?2 AND sequence <= ?3
+      UNION ALL SELECT max(sequence) FROM retractions WHERE sequence <= ?3) AS numbers)sql"));
   RETURN_IF_ERROR(query.Bind(chip, framework, up_to_sequence));
   ASSIGN_OR_RETURN(const bool has_row, query.Step());
   if (!has_row) return absl::InternalError("no row: the last sequence of a chip");
@@ -458,9 +450,10 @@ absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilt
   return page;
 }
 
-absl::Status InsertRetraction(sqlite3* connection, std::string_view measurement_id,
+absl::Status InsertRetraction(Connection* connection, std::string_view measurement_id,
                               const Retraction& retraction) {
-  ASSIGN_OR_RETURN(const std::int64_t sequence, TakeSequence(connection));
+  // A measurement was inserted before, since there is one to be retracted.
+  ASSIGN_OR_RETURN(const std::int64_t sequence, connection->TakeNumber("measurements", "sequence"));
   return Run(connection, "INSERT INTO retractions VALUES (?1, ?2, ?3, ?4)", sequence,
              measurement_id, retraction.time_ms, retraction.reason);
 }

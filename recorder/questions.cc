@@ -1,6 +1,5 @@
 // The Recorder's calls for questions, which are what was measured, with their clusters and chips.
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <string>
@@ -9,7 +8,8 @@
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -19,12 +19,17 @@ namespace {
 constexpr char kSeeCluster[] = R"sql(
 INSERT INTO clusters (hardware_fingerprint, name, chip, device_count, first_seen_ms, last_seen_ms)
 VALUES (?1, ?2, ?3, ?4, ?5, ?5)
-ON CONFLICT DO UPDATE SET first_seen_ms = min(first_seen_ms, ?5),
-                          last_seen_ms = max(last_seen_ms, ?5))sql";
+ON CONFLICT (hardware_fingerprint) DO UPDATE
+SET first_seen_ms = CASE WHEN excluded.first_seen_ms < clusters.first_seen_ms
+                         THEN excluded.first_seen_ms ELSE clusters.first_seen_ms END,
+    last_seen_ms = CASE WHEN excluded.last_seen_ms > clusters.last_seen_ms
+                        THEN excluded.last_seen_ms ELSE clusters.last_seen_ms END)sql";
 
 constexpr char kSeeChip[] = R"sql(
 INSERT INTO chips (id, fingerprint, first_seen_ms) VALUES (?1, ?2, ?3)
-ON CONFLICT DO UPDATE SET first_seen_ms = min(first_seen_ms, ?3))sql";
+ON CONFLICT (id, fingerprint) DO UPDATE
+SET first_seen_ms = CASE WHEN excluded.first_seen_ms < chips.first_seen_ms
+                         THEN excluded.first_seen_ms ELSE chips.first_seen_ms END)sql";
 
 constexpr char kInsertQuestion[] = R"sql(
 INSERT INTO questions (digest, model_name, cluster_name, chip, framework, framework_version,
@@ -34,18 +39,18 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12))sql";
 
 }  // namespace
 
-absl::StatusOr<QuestionWriter> QuestionWriter::Prepare(sqlite3* connection) {
+absl::StatusOr<QuestionWriter> QuestionWriter::Prepare(Connection* connection) {
   ASSIGN_OR_RETURN(Statement see_cluster, Statement::Prepare(connection, kSeeCluster));
   ASSIGN_OR_RETURN(Statement see_chip, Statement::Prepare(connection, kSeeChip));
   ASSIGN_OR_RETURN(Statement find,
                    Statement::Prepare(connection,
                                       "SELECT id, chip, framework, model_name, job_fingerprint "
                                       "FROM questions WHERE digest = ?1"));
-  ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, kInsertQuestion));
-  return QuestionWriter(connection, {.see_cluster = std::move(see_cluster),
-                                     .see_chip = std::move(see_chip),
-                                     .find = std::move(find),
-                                     .insert = std::move(insert)});
+  ASSIGN_OR_RETURN(Statement insert, Statement::PrepareInsert(connection, kInsertQuestion, "id"));
+  return QuestionWriter({.see_cluster = std::move(see_cluster),
+                         .see_chip = std::move(see_chip),
+                         .find = std::move(find),
+                         .insert = std::move(insert)});
 }
 
 absl::Status QuestionWriter::See(const QuestionRecord& question, std::int64_t time_ms) {
@@ -71,8 +76,8 @@ absl::StatusOr<FiledQuestion> QuestionWriter::File(const QuestionRecord& questio
       question.framework, question.framework_version, question.device_count,
       question.job_fingerprint, question.hardware_fingerprint, question.software_fingerprint,
       question.chip_fingerprint, Blob{question.question}));
-  RETURN_IF_ERROR(statements_.insert.Run());
-  return FiledQuestion{.id = sqlite3_last_insert_rowid(connection_),
+  ASSIGN_OR_RETURN(const std::int64_t id, statements_.insert.Insert());
+  return FiledQuestion{.id = id,
                        .chip = question.chip,
                        .framework = question.framework,
                        .model_name = question.model_name,

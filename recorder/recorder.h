@@ -1,8 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,19 +14,14 @@
 #include "recorder/call_records.h"
 #include "recorder/history_records.h"
 #include "recorder/records.h"
-#include "recorder/sql.h"
-#include "recorder/store_lock.h"
+#include "recorder/sql/connection.h"
+#include "recorder/store/opened_store.h"
+#include "recorder/store/schema.h"
+#include "recorder/store/store_lock.h"
 #include "recorder/transfer.h"
 #include "recorder/trial_records.h"
 
 namespace meshwright {
-
-struct OpenOptions {
-  std::string path = {};   // ":memory:" is a store that lasts as long as the Recorder
-  bool read_only = false;  // takes no lock and creates nothing; sees committed data
-  std::chrono::milliseconds lock_wait = std::chrono::milliseconds(0);
-  std::string who = "meshwright";  // describes the holder of the lock to other processes
-};
 
 struct InsertedStudy {
   StudyRecord study = {};
@@ -43,22 +38,26 @@ struct PlanPage {
   std::string next_page_token = {};
 };
 
+// Returns true unless the address names a store in memory or on a PostgreSQL server.
+bool IsStoreFile(std::string_view address);
+
 class Recorder;
 using StoreCall = std::function<absl::Status(Recorder&)>;
 
-// The durable history in one SQLite file (docs/store.md): studies with their ranked plans, trials
-// and journals, measurements, and calibrations. One process writes, and any number of processes
-// read. Acknowledged calls survive a crash of the process and the machine. Each call is one
-// transaction, so storing many records per call is faster. A Recorder is used by one thread at a
-// time: a server has one for its writer thread and one (read_only) for each of its readers. It
-// starts no threads and reads no clock. Lists take a page_size (0 is 50, at most 1000) and the
-// next_page_token of the previous page; rows that arrive meanwhile neither repeat nor hide others.
-// A token is bound to its list, filter and order: any other token is INVALID_ARGUMENT with reason
-// INVALID_PAGE_TOKEN.
+// The durable history (docs/store.md), in an SQLite file that one process writes and any number of
+// processes read, or on a PostgreSQL server, where any number of processes write: studies with
+// their ranked plans, trials and journals, measurements, and calibrations. Acknowledged calls
+// survive a crash of the process and the machine. Each call is one transaction, so storing many
+// records per call is faster. A Recorder is used by one thread at a time: a server has one for its
+// writer thread and one (read_only) for each of its readers. It starts no threads and reads no
+// clock. Lists take a page_size (0 is 50, at most 1000) and the next_page_token of the previous
+// page; rows that arrive meanwhile neither repeat nor hide others. A token is bound to its list,
+// filter and order: any other token is INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN.
 class Recorder {
  public:
   // Opens a store. Reasons of errors: STORE_IN_USE, FOREIGN_STORE, NEWER_STORE,
-  // NETWORK_FILE_SYSTEM, STORE_CORRUPT, STORE_IO. A reader can also get NO_STORE (NOT_FOUND) and
+  // NETWORK_FILE_SYSTEM, STORE_CORRUPT, STORE_IO; INVALID_ARGUMENT if an address cannot be read or
+  // holds a password. A reader can also get NO_STORE (NOT_FOUND) and
   // OLDER_STORE, because only a writer creates and upgrades stores.
   static absl::StatusOr<Recorder> Open(const OpenOptions& options);
 
@@ -282,19 +281,17 @@ class Recorder {
   // more than once; if it fails, all its changes are undone, and those of the others stay.
   std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
 
-  // Returns the path of the store's file; empty for ":memory:".
-  [[nodiscard]] std::string path() const;
+  // Returns the path of the store's file, or its address postgresql://...; empty for ":memory:".
+  [[nodiscard]] const std::string& path() const { return address_; }
 
-  [[nodiscard]] int schema_version() const { return schema_version_; }
+  [[nodiscard]] int schema_version() const { return kSchemaVersion; }
 
  private:
-  Recorder(StoreLock lock, Connection connection, int schema_version);
-  static absl::StatusOr<Recorder> OpenReader(const std::string& path);
-  static absl::StatusOr<Recorder> OpenWriter(const std::string& path, const OpenOptions& options);
+  explicit Recorder(OpenedStore opened);
 
   StoreLock lock_;  // released after the connection is closed
-  Connection connection_;
-  int schema_version_;
+  std::unique_ptr<Connection> connection_;
+  std::string address_;
 };
 
 }  // namespace meshwright

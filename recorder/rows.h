@@ -15,13 +15,12 @@
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
 #include "recorder/records.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
-
-struct sqlite3;
 
 namespace meshwright {
 
@@ -103,23 +102,23 @@ absl::StatusOr<RowPage<Record>> ReadPage(Statement& query, int size, const ReadR
 absl::Status UnknownStudy(std::string_view id);
 
 // Returns NOT_FOUND for an unknown study, so that an empty list never hides a mistyped id.
-absl::Status CheckStudyExists(sqlite3* connection, std::string_view id);
+absl::Status CheckStudyExists(Connection* connection, std::string_view id);
 
 // Returns ABORTED with reason STALE_STUDY if somebody has changed the study since the count.
 absl::Status CheckEdits(const StudyRecord& study, std::optional<std::int64_t> edit_count);
 
 // Returns FAILED_PRECONDITION with reason STUDY_DELETED if a deleted study had this id or came from
 // this request.
-absl::Status CheckNeverDeleted(sqlite3* connection, const StudyRecord& study);
+absl::Status CheckNeverDeleted(Connection* connection, const StudyRecord& study);
 
 // Returns NOT_FOUND for an unknown study, FAILED_PRECONDITION with reason STUDY_ENDED for a
 // terminal one.
-absl::Status CheckStudyLives(sqlite3* connection, std::string_view id);
+absl::Status CheckStudyLives(Connection* connection, std::string_view id);
 
-absl::Status InsertPlans(sqlite3* connection, std::span<const PlanRecord> plans);
+absl::Status InsertPlans(Connection* connection, std::span<const PlanRecord> plans);
 
 // Stores events and gives each its study's next revision.
-absl::StatusOr<std::vector<std::int64_t>> InsertEvents(sqlite3* connection,
+absl::StatusOr<std::vector<std::int64_t>> InsertEvents(Connection* connection,
                                                        std::span<const EventRecord> events);
 
 // A question's row, with the values that its measurements' rows repeat.
@@ -135,7 +134,7 @@ struct FiledQuestion {
 // takes longer than running them.
 class QuestionWriter {
  public:
-  static absl::StatusOr<QuestionWriter> Prepare(sqlite3* connection);
+  static absl::StatusOr<QuestionWriter> Prepare(Connection* connection);
 
   // Returns the question's row; also stores its cluster and chip as seen at `time_ms`. A question
   // whose digest exists is not changed. The pointer is valid until the next call.
@@ -153,13 +152,11 @@ class QuestionWriter {
     std::int64_t first_ms = 0;
     std::int64_t last_ms = 0;
   };
-  QuestionWriter(sqlite3* connection, Statements statements)
-      : connection_(connection), statements_(std::move(statements)) {}
+  explicit QuestionWriter(Statements statements) : statements_(std::move(statements)) {}
 
   absl::Status See(const QuestionRecord& question, std::int64_t time_ms);
   absl::StatusOr<FiledQuestion> File(const QuestionRecord& question);
 
-  sqlite3* connection_;
   Statements statements_;
   std::map<std::string, Seen> seen_;  // questions of this transaction, by digest
 };
@@ -167,29 +164,28 @@ class QuestionWriter {
 // Stores measurements with statements that are prepared once.
 class MeasurementWriter {
  public:
-  static absl::StatusOr<MeasurementWriter> Prepare(sqlite3* connection);
+  static absl::StatusOr<MeasurementWriter> Prepare(Connection* connection);
 
   // Returns the sequence. ALREADY_EXISTS with reason MEASUREMENT_EXISTS if the id exists. Ignores
   // request_id and retraction.
   absl::StatusOr<std::int64_t> Insert(const MeasurementRecord& measurement);
 
  private:
-  MeasurementWriter(sqlite3* connection, QuestionWriter questions, Statement insert)
-      : connection_(connection), questions_(std::move(questions)), insert_(std::move(insert)) {}
+  MeasurementWriter(QuestionWriter questions, Statement insert)
+      : questions_(std::move(questions)), insert_(std::move(insert)) {}
 
-  sqlite3* connection_;
   QuestionWriter questions_;
   Statement insert_;
 };
 
 // Stores the retraction of a measurement that has none, under the next sequence.
-absl::Status InsertRetraction(sqlite3* connection, std::string_view measurement_id,
+absl::Status InsertRetraction(Connection* connection, std::string_view measurement_id,
                               const Retraction& retraction);
 
 // Finds measurements by their ids, with their questions' bytes. Its statement is prepared once.
 class MeasurementFinder {
  public:
-  static absl::StatusOr<MeasurementFinder> Prepare(sqlite3* connection);
+  static absl::StatusOr<MeasurementFinder> Prepare(Connection* connection);
 
   absl::StatusOr<std::optional<MeasurementRecord>> Find(std::string_view id);
 
@@ -199,14 +195,15 @@ class MeasurementFinder {
   Statement query_;
 };
 
-absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view study_id, int number);
+absl::StatusOr<TrialRecord> ReadTrial(Connection* connection, std::string_view study_id,
+                                      int number);
 
-absl::StatusOr<AttemptRecord> ReadAttempt(sqlite3* connection, std::string_view id);
+absl::StatusOr<AttemptRecord> ReadAttempt(Connection* connection, std::string_view id);
 
 // Stores the next attempt at a trial, and ends an earlier one that has not ended.
-absl::StatusOr<AttemptRecord> InsertAttempt(sqlite3* connection, const AttemptIntent& intent);
+absl::StatusOr<AttemptRecord> InsertAttempt(Connection* connection, const AttemptIntent& intent);
 
 // Ends an attempt as Recorder::FinishAttempt does.
-absl::StatusOr<AttemptRecord> EndAttempt(sqlite3* connection, const AttemptEnding& ending);
+absl::StatusOr<AttemptRecord> EndAttempt(Connection* connection, const AttemptEnding& ending);
 
 }  // namespace meshwright

@@ -11,7 +11,8 @@
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -47,7 +48,7 @@ std::string Where(const StudyFilter& filter) {
   if (filter.outcome.has_value()) where += " AND outcome = ?2";
   if (filter.text.has_value()) {
     where +=
-        " AND instr(lower(id || char(10) || model_name || char(10) || cluster_name || char(10) || "
+        " AND instr(lower(id || '\n' || model_name || '\n' || cluster_name || '\n' || "
         "display_name), lower(?3)) > 0";
   }
   if (filter.chip.has_value()) where += " AND chip = ?4";
@@ -117,7 +118,7 @@ absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_messages) {
   return study;
 }
 
-absl::StatusOr<StudyRecord> ReadStudyById(sqlite3* connection, std::string_view id) {
+absl::StatusOr<StudyRecord> ReadStudyById(Connection* connection, std::string_view id) {
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, Select(true, "WHERE id = ?1")));
   RETURN_IF_ERROR(query.Bind(id));
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
@@ -126,7 +127,7 @@ absl::StatusOr<StudyRecord> ReadStudyById(sqlite3* connection, std::string_view 
 }
 
 // Returns the study that the same request created before, if any.
-absl::StatusOr<std::optional<StudyRecord>> FindByRequest(sqlite3* connection,
+absl::StatusOr<std::optional<StudyRecord>> FindByRequest(Connection* connection,
                                                          const StudyRecord& study) {
   if (!study.request_id.has_value()) return std::nullopt;
   ASSIGN_OR_RETURN(Statement query,
@@ -143,7 +144,7 @@ absl::StatusOr<std::optional<StudyRecord>> FindByRequest(sqlite3* connection,
       "REQUEST_ID_REUSED");
 }
 
-absl::Status InsertRows(sqlite3* connection, const StudyRecord& study) {
+absl::Status InsertRows(Connection* connection, const StudyRecord& study) {
   const absl::Status status =
       Run(connection,
           fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
@@ -166,7 +167,7 @@ absl::Status InsertRows(sqlite3* connection, const StudyRecord& study) {
 }
 
 // Adds a line to the journal for a change of state; its payload is the word of the state.
-absl::Status AppendStateEvent(sqlite3* connection, const std::string& id, StudyState state,
+absl::Status AppendStateEvent(Connection* connection, const std::string& id, StudyState state,
                               std::int64_t time_ms) {
   const EventRecord event = {.study_id = id,
                              .time_ms = time_ms,
@@ -194,7 +195,7 @@ absl::Status CheckAlive(const StudyRecord& study, StudyState next) {
   return absl::OkStatus();
 }
 
-absl::Status SetState(sqlite3* connection, const StudyUpdate& update) {
+absl::Status SetState(Connection* connection, const StudyUpdate& update) {
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies
 SET state = ?2, owner = coalesce(?3, owner),
@@ -205,7 +206,7 @@ WHERE id = ?1)sql",
   return AppendStateEvent(connection, update.study_id, update.state, update.time_ms);
 }
 
-absl::Status SetEnding(sqlite3* connection, const StudyEnding& ending) {
+absl::Status SetEnding(Connection* connection, const StudyEnding& ending) {
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies
 SET state = ?2, end_time_ms = ?3, outcome = ?4, error_message = ?5, search_seconds = ?6,
@@ -218,7 +219,7 @@ WHERE id = ?1)sql",
              ending.study_id, OptionalBlob(ending.result));
 }
 
-absl::Status WriteEnding(sqlite3* connection, const StudyEnding& ending) {
+absl::Status WriteEnding(Connection* connection, const StudyEnding& ending) {
   RETURN_IF_ERROR(SetEnding(connection, ending));
   RETURN_IF_ERROR(InsertPlans(connection, ending.plans));
   RETURN_IF_ERROR(InsertEvents(connection, ending.events).status());
@@ -239,7 +240,7 @@ absl::Status CheckBelongs(const StudyEnding& ending) {
 // Returns the studies that some process should be working on. The index studies_alive has the same
 // words.
 absl::StatusOr<std::vector<StudyRecord>> Orphans(
-    sqlite3* connection, const std::function<bool(std::string_view)>& is_alive) {
+    Connection* connection, const std::function<bool(std::string_view)>& is_alive) {
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(
@@ -263,7 +264,7 @@ std::string IdsJson(std::span<const std::string> ids) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-absl::Status SetStates(sqlite3* connection, std::span<const std::string> ids,
+absl::Status SetStates(Connection* connection, std::span<const std::string> ids,
                        const StudyUpdate& update) {
   if (ids.empty()) return absl::OkStatus();
   const std::string json = IdsJson(ids);
@@ -280,7 +281,7 @@ FROM json_each(?1) AS ids)sql",
 }
 
 // The study keeps its results so far; only its end is missing.
-absl::Status CancelOrphan(sqlite3* connection, const StudyRecord& study, std::int64_t time_ms) {
+absl::Status CancelOrphan(Connection* connection, const StudyRecord& study, std::int64_t time_ms) {
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
 WHERE id = ?1)sql",
@@ -295,7 +296,7 @@ absl::Status UnknownStudy(std::string_view id) {
                     "UNKNOWN_STUDY");
 }
 
-absl::Status CheckStudyLives(sqlite3* connection, std::string_view id) {
+absl::Status CheckStudyLives(Connection* connection, std::string_view id) {
   ASSIGN_OR_RETURN(Statement query,
                    Statement::Prepare(connection, "SELECT state FROM studies WHERE id = ?1"));
   RETURN_IF_ERROR(query.Bind(id));

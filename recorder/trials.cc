@@ -12,7 +12,8 @@
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/rows.h"
-#include "recorder/sql.h"
+#include "recorder/sql/connection.h"
+#include "recorder/sql/sql.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
@@ -55,7 +56,7 @@ absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
 }
 
 // Stores a trial and returns its number.
-absl::StatusOr<int> InsertTrial(sqlite3* connection, const TrialIntent& intent) {
+absl::StatusOr<int> InsertTrial(Connection* connection, const TrialIntent& intent) {
   ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
 INSERT INTO trials (study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds,
                     success_probability_ratio, state, device_seconds, start_time_ms, purpose)
@@ -99,7 +100,7 @@ bool IsSame(const TrialRecord& ended, const TrialEnding& ending) {
 }
 
 // Retracts the measurement of a trial that has run again.
-absl::Status RetractFormer(sqlite3* connection, const TrialRecord& trial, std::int64_t time_ms) {
+absl::Status RetractFormer(Connection* connection, const TrialRecord& trial, std::int64_t time_ms) {
   if (!trial.measurement_sequence.has_value()) return absl::OkStatus();
   std::string id;
   {
@@ -117,7 +118,8 @@ WHERE sequence = ?1 AND id NOT IN (SELECT measurement_id FROM retractions))sql")
        .reason = fmt::format("trial {} of study {} has run again", trial.number, trial.study_id)});
 }
 
-absl::Status SetEnding(sqlite3* connection, const TrialRecord& before, const TrialEnding& ending) {
+absl::Status SetEnding(Connection* connection, const TrialRecord& before,
+                       const TrialEnding& ending) {
   std::optional<std::int64_t> sequence;
   if (ending.measurement.has_value()) {
     ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection));
@@ -177,7 +179,7 @@ double StepTimeOf(const PageKey& key) {
 
 namespace {
 
-absl::StatusOr<Statement> PrepareTrial(sqlite3* connection) {
+absl::StatusOr<Statement> PrepareTrial(Connection* connection) {
   return Statement::Prepare(
       connection,
       fmt::format("SELECT {} FROM trials WHERE study_id = ?1 AND number = ?2", kTrialColumns));
@@ -195,7 +197,8 @@ absl::StatusOr<TrialRecord> TrialOf(Statement& query, std::string_view study_id,
 
 }  // namespace
 
-absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view study_id, int number) {
+absl::StatusOr<TrialRecord> ReadTrial(Connection* connection, std::string_view study_id,
+                                      int number) {
   ASSIGN_OR_RETURN(Statement query, PrepareTrial(connection));
   return TrialOf(query, study_id, number);
 }
@@ -229,7 +232,8 @@ class Front {
 };
 
 // Returns the point of a trial that a page token names.
-absl::StatusOr<Point> PointOf(sqlite3* connection, std::string_view study_id, std::int64_t number) {
+absl::StatusOr<Point> PointOf(Connection* connection, std::string_view study_id,
+                              std::int64_t number) {
   ASSIGN_OR_RETURN(const TrialRecord trial,
                    ReadTrial(connection, study_id, static_cast<int>(number)));
   if (!trial.step_time.has_value() || !trial.peak_memory.has_value()) {
@@ -240,7 +244,7 @@ absl::StatusOr<Point> PointOf(sqlite3* connection, std::string_view study_id, st
 }
 
 // Returns the numbers of the next trials of the front after a point, at most `limit`.
-absl::StatusOr<std::vector<int>> FrontNumbers(sqlite3* connection, std::string_view study_id,
+absl::StatusOr<std::vector<int>> FrontNumbers(Connection* connection, std::string_view study_id,
                                               std::optional<Point> after, std::int64_t number,
                                               int limit) {
   ASSIGN_OR_RETURN(
@@ -250,13 +254,13 @@ absl::StatusOr<std::vector<int>> FrontNumbers(sqlite3* connection, std::string_v
           fmt::format(
               "SELECT number, step_time_seconds, peak_memory_bytes FROM trials WHERE study_id = ?1 "
               "AND step_time_seconds IS NOT NULL AND peak_memory_bytes IS NOT NULL {} ORDER BY "
-              "step_time_seconds, peak_memory_bytes, number LIMIT ?5",
+              "step_time_seconds, peak_memory_bytes, number",
               after.has_value() ? "AND (step_time_seconds, peak_memory_bytes, number) > (?2, ?3, "
                                   "?4)"
                                 : "")));
-  constexpr int kNoLimit = -1;  // every trial has to be seen
-  const Point from = after.value_or(Point());
-  RETURN_IF_ERROR(query.Bind(study_id, from.step_time, from.peak_memory, number, kNoLimit));
+  RETURN_IF_ERROR(after.has_value()
+                      ? query.Bind(study_id, after->step_time, after->peak_memory, number)
+                      : query.Bind(study_id));
   Front front(after);
   std::vector<int> numbers;
   while (std::ssize(numbers) < limit) {
@@ -319,14 +323,15 @@ absl::StatusOr<EndedTrial> Recorder::FinishTrial(const TrialEnding& ending) {
 namespace {
 
 // Opens the failed trials of the search, all or those with the numbers, and returns their numbers.
-absl::StatusOr<std::vector<int>> OpenFailed(sqlite3* connection, const std::string& study_id,
+absl::StatusOr<std::vector<int>> OpenFailed(Connection* connection, const std::string& study_id,
                                             const std::optional<std::string>& numbers) {
   ASSIGN_OR_RETURN(Statement open, Statement::Prepare(connection, R"sql(
 UPDATE trials
 SET state = ?2, outcome = NULL, step_time_seconds = NULL, peak_memory_bytes = NULL,
     end_time_ms = NULL
 WHERE study_id = ?1 AND state = ?3 AND purpose = ?4 AND outcome <> ?5
-  AND (?6 IS NULL OR number IN (SELECT value FROM json_each(?6)))
+  AND (CAST(?6 AS TEXT) IS NULL
+       OR number IN (SELECT CAST(value AS INTEGER) FROM json_each(?6)))
 RETURNING number)sql"));
   RETURN_IF_ERROR(open.Bind(study_id, Word(TrialState::kOpen), Word(TrialState::kEnded),
                             Word(TrialPurpose::kSearch), Word(Outcome::kOk), numbers));
@@ -341,7 +346,7 @@ RETURNING number)sql"));
 }
 
 // Returns why one of the trials cannot run again.
-absl::Status CheckFailed(sqlite3* connection, const StudyReopening& reopening) {
+absl::Status CheckFailed(Connection* connection, const StudyReopening& reopening) {
   for (const int number : reopening.trial_numbers) {
     ASSIGN_OR_RETURN(const TrialRecord trial, ReadTrial(connection, reopening.study_id, number));
     std::string why;
@@ -361,7 +366,7 @@ absl::Status CheckFailed(sqlite3* connection, const StudyReopening& reopening) {
   return absl::OkStatus();
 }
 
-absl::Status TakeAnswerAway(sqlite3* connection, const StudyReopening& reopening) {
+absl::Status TakeAnswerAway(Connection* connection, const StudyReopening& reopening) {
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies
 SET state = ?2, owner = ?3, outcome = '', error_message = '', end_time_ms = NULL,

@@ -21,6 +21,7 @@ build_packages=(
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
   libyaml-dev              # YAML of training frameworks
   libsqlite3-dev           # the history
+  libpq-dev                # the history of several servers, on PostgreSQL
   libssl-dev               # checksums of exported history
   libseccomp-dev           # forbids system calls to vendors' models
   libcurl4-openssl-dev     # requests to Kubernetes
@@ -51,6 +52,7 @@ test_packages=(
   chromium                 # the tests of the dashboard's pages
   slurm-wlm                # a real Slurm on this machine (scripts/slurm_up.sh)
   munge                    # its authentication
+  postgresql-15            # a real PostgreSQL on this machine (scripts/postgres_up.sh)
   python3-grpcio           # the Python template of a vendor's cost model; questions to the health service
   python3-torch            # the reference training step (workloads/)
   libopenblas0-pthread     # its linear algebra: without, seven times slower, and timings mean nothing

@@ -11,7 +11,7 @@
 #include "cli/reports/print_answer.h"
 #include "cli/source/connection.h"
 #include "recorder/recorder.h"
-#include "recorder/schema.h"
+#include "recorder/store/schema.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/convert/catalog_wire.h"

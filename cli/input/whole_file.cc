@@ -10,7 +10,7 @@
 #include <random>
 #include <system_error>
 
-#include "recorder/file_system.h"
+#include "recorder/store/file_system.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {

@@ -107,11 +107,11 @@ TEST_F(StoreTest, WhatWouldBeLostIsRefused) {
     std::filesystem::rename(file, path + ".away");
     for (const bool is_replaced : {false, true}) {
       if (is_replaced) std::ofstream(file) << "another";
-      EXPECT_EQ(Reason(store.CheckFile()), "STORE_LOST") << file;
+      EXPECT_EQ(Reason(store.Check()), "STORE_LOST") << file;
       EXPECT_EQ(Reason(store.Write(Insert("lost"))), "STORE_LOST") << file;
     }
     std::filesystem::rename(path + ".away", file);
-    EXPECT_TRUE(store.CheckFile().ok()) << store.CheckFile();
+    EXPECT_TRUE(store.Check().ok()) << store.Check();
     EXPECT_TRUE(store.Write(Insert(file.ends_with("wal") ? "second" : "first")).ok());
   }
   EXPECT_EQ(Count(store), 3U);  // before, first, second

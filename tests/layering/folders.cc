@@ -24,7 +24,9 @@ constexpr FolderRule kFolders[] = {
     // Facts about chips, the cost model, the history.
     {.path = "vendor_models", .may_use = "search_space/", .is_pure = true},
     {.path = "vendor_models/abi", .is_pure = true},
-    {.path = "recorder", .may_use = "search_space/", .is_pure = true},
+    {.path = "recorder/sql", .may_use = "search_space/base", .is_pure = true},
+    {.path = "recorder/store", .may_use = "search_space/base recorder/sql", .is_pure = true},
+    {.path = "recorder", .may_use = "search_space/ recorder/sql recorder/store", .is_pure = true},
     {.path = "estimator/problem",
      .may_use = "search_space/space search_space/spec",
      .is_pure = true},
@@ -141,8 +143,9 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/detect",
      .may_use = "search_space/base search_space/spec server/process server/launchers/slurm"},
     {.path = "cli/input",
-     .may_use = "search_space/ recorder server/tuner/ proto/json server/process server/convert "
-                "cli/program cli/detect"},
+     .may_use =
+         "search_space/ recorder/store server/tuner/ proto/json server/process server/convert "
+         "cli/program cli/detect"},
     {.path = "cli/plots"},
     {.path = "cli/reports",
      .may_use = "server/process search_space/ server/tuner/question server/engine proto/json "
@@ -158,13 +161,14 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/base server/rpc/client cli/program cli/input cli/local"},
     {.path = "cli/help", .may_use = "proto/json cli/program cli/reports"},
     {.path = "cli/commands",
-     .may_use = "search_space/ vendor_models recorder estimator/model estimator/learning "
-                "server/tuner/ proto/json "
-                "server/process server/engine server/http server/plugins server/plugins/wire "
-                "server/plugins/conformance server/convert server/changes server/placement "
-                "server/rpc/client "
-                "cli/program cli/input "
-                "cli/reports cli/local cli/help cli/place cli/source"},
+     .may_use =
+         "search_space/ vendor_models recorder recorder/store estimator/model estimator/learning "
+         "server/tuner/ proto/json "
+         "server/process server/engine server/http server/plugins server/plugins/wire "
+         "server/plugins/conformance server/convert server/changes server/placement "
+         "server/rpc/client "
+         "cli/program cli/input "
+         "cli/reports cli/local cli/help cli/place cli/source"},
     {.path = "cli",
      .may_use = "search_space/base server/process server/version cli/program cli/help "
                 "cli/commands"},
@@ -188,7 +192,7 @@ constexpr std::string_view kWire =
     "cli/";
 // POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.
 constexpr std::string_view kSystem =
-    "recorder server/process server/launchers/ server/plugins/ server/auth server/rpc/ server "
+    "recorder/ server/process server/launchers/ server/plugins/ server/auth server/rpc/ server "
     "cli/";
 
 constexpr LibraryRule kLibraries[] = {
@@ -218,7 +222,8 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "nlopt.h", .folders = "estimator/fit", .sources_only = true},
     {.prefix = "re2/", .folders = "cli/input", .sources_only = true},
     {.prefix = "yaml.h", .folders = "server/tuner/import/text", .sources_only = true},
-    {.prefix = "sqlite3.h", .folders = "recorder", .sources_only = true},
+    {.prefix = "sqlite3.h", .folders = "recorder/sql", .sources_only = true},
+    {.prefix = "libpq-fe.h", .folders = "recorder/sql", .sources_only = true},
     {.prefix = "openssl/", .folders = "search_space/digest", .sources_only = true},
     {.prefix = "seccomp.h", .folders = "server/plugins/host", .sources_only = true},
     {.prefix = "curl/", .folders = "server/launchers/kubernetes", .sources_only = true},

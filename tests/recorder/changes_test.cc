@@ -16,9 +16,8 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
-#include "tests/files/temporary_folder.h"
-#include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -29,17 +28,17 @@ using testing::IsEmpty;
 
 constexpr std::int64_t kDay = 86'400'000;
 
-class ChangesTest : public testing::Test {
+class ChangesTest : public testing::TestWithParam<StorePlace> {
  protected:
   ChangesTest() { Open(); }
   void Open() {
     recorder_.reset();
-    auto opened = Recorder::Open({.path = folder_.File("s.db")});
+    auto opened = Recorder::Open({.path = place_.address()});
     ASSERT_TRUE(opened.ok()) << opened.status();
     recorder_.emplace(*std::move(opened));
   }
   Recorder& store() { return *recorder_; }
-  std::vector<std::string> Sql(const std::string& sql) { return RunSql(folder_.File("s.db"), sql); }
+  std::vector<std::string> Sql(const std::string& sql) { return place_.Sql(sql); }
 
   void Insert(const std::string& id, const std::optional<std::string>& request_id = {}) {
     StudyRecord study = MakeStudy(id);
@@ -93,11 +92,11 @@ class ChangesTest : public testing::Test {
   }
 
  private:
-  TemporaryFolder folder_;
+  TestStore place_{GetParam()};
   std::optional<Recorder> recorder_;
 };
 
-TEST_F(ChangesTest, ADeletedStudyLeavesOnlyItsMeasurements) {
+TEST_P(ChangesTest, ADeletedStudyLeavesOnlyItsMeasurements) {
   Ended("a", {Outcome::kOk, Outcome::kOom});
   Ended("b", {Outcome::kOk});
   const auto deleted = store().DeleteStudy({.study_id = "a", .time_ms = 5000});
@@ -117,7 +116,7 @@ TEST_F(ChangesTest, ADeletedStudyLeavesOnlyItsMeasurements) {
   EXPECT_EQ(Reason(store().DeleteStudy({.study_id = "a"}).status()), "UNKNOWN_STUDY");
 }
 
-TEST_F(ChangesTest, MeasurementsAreRetractedWithTheirStudyIfAsked) {
+TEST_P(ChangesTest, MeasurementsAreRetractedWithTheirStudyIfAsked) {
   Ended("a", {Outcome::kOk, Outcome::kOom});
   Ended("b", {Outcome::kOk});
   ASSERT_TRUE(store().RetractMeasurement("m of a-t1-a1", {.reason = "a slow node"}).ok());
@@ -129,7 +128,7 @@ TEST_F(ChangesTest, MeasurementsAreRetractedWithTheirStudyIfAsked) {
               ElementsAre("m of a-t1-a1: a slow node", "m of a-t2-a1: study a was deleted"));
 }
 
-TEST_F(ChangesTest, OnlyAStudyThatHasEndedIsDeleted) {
+TEST_P(ChangesTest, OnlyAStudyThatHasEndedIsDeleted) {
   Insert("a");
   for (const StudyState state : {StudyState::kQueued, StudyState::kRunning, StudyState::kPaused,
                                  StudyState::kInterrupted, StudyState::kCancelling}) {
@@ -144,7 +143,7 @@ TEST_F(ChangesTest, OnlyAStudyThatHasEndedIsDeleted) {
 }
 
 // A later study of that name would find the results of the earlier one's jobs.
-TEST_F(ChangesTest, ADeletedStudysIdsAreNeverUsedAgain) {
+TEST_P(ChangesTest, ADeletedStudysIdsAreNeverUsedAgain) {
   Insert("a", "request");
   Try("a", "d1", Outcome::kOk);
   Finish("a");
@@ -158,7 +157,7 @@ TEST_F(ChangesTest, ADeletedStudysIdsAreNeverUsedAgain) {
   EXPECT_EQ(store().BeginTrial(MakeIntent("b", "d1"))->attempt.fencing_token, 2);
 }
 
-TEST_F(ChangesTest, FailedTrialsAreOpenedAndTheOthersStay) {
+TEST_P(ChangesTest, FailedTrialsAreOpenedAndTheOthersStay) {
   Ended("a", {Outcome::kOk, Outcome::kOom, Outcome::kOk, Outcome::kTimeout});
   const auto reopened = store().ReopenStudy({.study_id = "a", .owner = "pid 2", .time_ms = 5000});
   ASSERT_TRUE(reopened.ok()) << reopened.status();
@@ -179,7 +178,7 @@ TEST_F(ChangesTest, FailedTrialsAreOpenedAndTheOthersStay) {
   EXPECT_EQ(store().GetStudy("a")->state, StudyState::kSucceeded);
 }
 
-TEST_F(ChangesTest, TheNewMeasurementTakesThePlaceOfTheFormer) {
+TEST_P(ChangesTest, TheNewMeasurementTakesThePlaceOfTheFormer) {
   Ended("a", {Outcome::kOom});
   ASSERT_TRUE(store().ReopenStudy({.study_id = "a"}).ok());
   EXPECT_THAT(Retracted(), IsEmpty());  // it counts until there is another
@@ -196,7 +195,7 @@ TEST_F(ChangesTest, TheNewMeasurementTakesThePlaceOfTheFormer) {
 }
 
 // The study ended before the trial ran again.
-TEST_F(ChangesTest, ATrialThatDidNotRunAgainKeepsItsMeasurement) {
+TEST_P(ChangesTest, ATrialThatDidNotRunAgainKeepsItsMeasurement) {
   Ended("a", {Outcome::kOom});
   ASSERT_TRUE(store().ReopenStudy({.study_id = "a"}).ok());
   const AttemptRecord last = store().ListAttempts("a", 1)->back();
@@ -220,7 +219,7 @@ struct RefusedRetry {
   const char* says;
 };
 
-TEST_F(ChangesTest, TrialsThatCannotRunAgainAreNamed) {
+TEST_P(ChangesTest, TrialsThatCannotRunAgainAreNamed) {
   Insert("a");
   Try("a", "d1", Outcome::kOk);
   Try("a", "d2", Outcome::kCrash);
@@ -253,7 +252,7 @@ TEST_F(ChangesTest, TrialsThatCannotRunAgainAreNamed) {
   EXPECT_EQ(store().GetStudy("b")->state, StudyState::kSucceeded);
 }
 
-TEST_F(ChangesTest, ARepeatedCallGetsItsFirstAnswer) {
+TEST_P(ChangesTest, ARepeatedCallGetsItsFirstAnswer) {
   Ended("a", {});
   const CallKey call = {.request_id = "r1", .method = "DeleteStudy", .request_hash = "h1"};
   int runs = 0;
@@ -278,7 +277,7 @@ TEST_F(ChangesTest, ARepeatedCallGetsItsFirstAnswer) {
             "UNKNOWN_STUDY");
 }
 
-TEST_F(ChangesTest, AnswersAreForgottenAfterTheirDays) {
+TEST_P(ChangesTest, AnswersAreForgottenAfterTheirDays) {
   const auto answer = [&](const std::string& id, std::int64_t time) {
     return *store().AnswerOnce({.request_id = id, .method = "m", .time_ms = time},
                                [&] { return absl::StatusOr<std::string>(std::to_string(time)); });
@@ -290,7 +289,7 @@ TEST_F(ChangesTest, AnswersAreForgottenAfterTheirDays) {
   EXPECT_EQ(answer("r1", 1), "1");  // r3 has deleted it
 }
 
-TEST_F(ChangesTest, AuditEventsAreListedByPagesAndFilters) {
+TEST_P(ChangesTest, AuditEventsAreListedByPagesAndFilters) {
   const auto add = [&](std::int64_t time, const std::string& caller, const std::string& method,
                        const std::string& study) {
     const AuditRecord event = {.time_ms = time,
@@ -333,6 +332,9 @@ TEST_F(ChangesTest, AuditEventsAreListedByPagesAndFilters) {
   add(40, "ann", "CreateStudy", "c");
   EXPECT_THAT(sequences({}), ElementsAre(4, 3));  // no number is used twice
 }
+
+INSTANTIATE_TEST_SUITE_P(All, ChangesTest, testing::ValuesIn(DurablePlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

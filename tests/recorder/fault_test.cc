@@ -7,7 +7,8 @@
 #include <functional>
 
 #include "recorder/recorder.h"
-#include "recorder/sql.h"
+#include "recorder/sql/sql.h"
+#include "recorder/sql/sqlite.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
@@ -22,7 +23,7 @@ namespace MESHWRIGHT_TEST_FILE {
 // Returns all rows of all tables, as another process sees them.
 std::string Dump(const std::string& path) {
   std::string dump;
-  const auto connection = OpenConnection(path, ConnectionMode::kReadOnly);
+  const auto connection = SqliteConnection::Open(path, ConnectionMode::kReadOnly);
   EXPECT_TRUE(connection.ok()) << connection.status();
   for (const std::string table :
        {"studies", "study_messages", "plans", "events", "trials", "attempts", "questions",

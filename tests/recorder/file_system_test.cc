@@ -1,4 +1,4 @@
-#include "recorder/file_system.h"
+#include "recorder/store/file_system.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,20 +6,19 @@
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
-#include "tests/files/temporary_folder.h"
-#include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 
-class MeasurementsTest : public testing::Test {
+class MeasurementsTest : public testing::TestWithParam<StorePlace> {
  protected:
   MeasurementsTest() { Open(); }
   void Open() {
-    auto opened = Recorder::Open({.path = folder_.File("s.db")});
+    auto opened = Recorder::Open({.path = store_.address()});
     ASSERT_TRUE(opened.ok()) << opened.status();
     recorder_.emplace(*std::move(opened));
   }
@@ -46,7 +45,7 @@ class MeasurementsTest : public testing::Test {
     return ids;
   }
 
-  TemporaryFolder folder_;
+  TestStore store_{GetParam()};
   std::optional<Recorder> recorder_;
 };
 
@@ -64,7 +63,7 @@ MeasurementRecord Full() {
   return full;
 }
 
-TEST_F(MeasurementsTest, KeepsEveryField) {
+TEST_P(MeasurementsTest, KeepsEveryField) {
   const auto inserted = recorder_->InsertMeasurements(std::vector{Full(), MakeMeasurement("n")});
   ASSERT_TRUE(inserted.ok()) << inserted.status();
   MeasurementRecord expected = Full();
@@ -83,7 +82,7 @@ TEST_F(MeasurementsTest, KeepsEveryField) {
   EXPECT_EQ(Reason(recorder_->GetQuestion("x").status()), "UNKNOWN_QUESTION");
 }
 
-TEST_F(MeasurementsTest, ARequestSentTwiceStoresOnce) {
+TEST_P(MeasurementsTest, ARequestSentTwiceStoresOnce) {
   ASSERT_TRUE(Insert({Full()}).ok());
   MeasurementRecord again = Full();
   again.id = "made anew";
@@ -99,7 +98,7 @@ TEST_F(MeasurementsTest, ARequestSentTwiceStoresOnce) {
   EXPECT_THAT(Ids({}, MeasurementOrder::kNewest, 0), ElementsAre("n", "m"));  // not "o"
 }
 
-TEST_F(MeasurementsTest, AllOrNone) {
+TEST_P(MeasurementsTest, AllOrNone) {
   ASSERT_TRUE(Insert({MakeMeasurement("m")}).ok());
   const absl::Status used = Insert({MakeMeasurement("n"), MakeMeasurement("m")});
   EXPECT_TRUE(absl::IsAlreadyExists(used));
@@ -114,7 +113,7 @@ TEST_F(MeasurementsTest, AllOrNone) {
   EXPECT_TRUE(Insert({without}).ok());
 }
 
-TEST_F(MeasurementsTest, FiltersAndOrders) {
+TEST_P(MeasurementsTest, FiltersAndOrders) {
   std::vector<MeasurementRecord> rows;
   for (int i = 0; i < 12; ++i) {
     MeasurementRecord row =
@@ -190,7 +189,7 @@ TEST_F(MeasurementsTest, FiltersAndOrders) {
 
 // The order is by the time of measuring, regardless of the time of storing; equal times are by
 // number.
-TEST_F(MeasurementsTest, TheLatestAreByTime) {
+TEST_P(MeasurementsTest, TheLatestAreByTime) {
   struct Row {
     const char* id;
     const char* model;
@@ -233,7 +232,7 @@ TEST_F(MeasurementsTest, TheLatestAreByTime) {
   }
 }
 
-TEST_F(MeasurementsTest, TokensAreBoundToFilterAndOrder) {
+TEST_P(MeasurementsTest, TokensAreBoundToFilterAndOrder) {
   ASSERT_TRUE(Insert({MakeMeasurement("m"), MakeMeasurement("n")}).ok());
   const auto page = recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 1, "");
   ASSERT_TRUE(page.ok()) << page.status();
@@ -255,7 +254,7 @@ TEST_F(MeasurementsTest, TokensAreBoundToFilterAndOrder) {
   EXPECT_EQ(next->next_page_token, "");
 }
 
-TEST_F(MeasurementsTest, ClustersAndChipsAreSeenOnce) {
+TEST_P(MeasurementsTest, ClustersAndChipsAreSeenOnce) {
   MeasurementRecord late = MakeMeasurement("late");
   late.time_ms = 9000;
   MeasurementRecord early = MakeMeasurement("early", "another model");
@@ -266,20 +265,19 @@ TEST_F(MeasurementsTest, ClustersAndChipsAreSeenOnce) {
   grown.question.chip_fingerprint = "chip 2";
   grown.question.device_count = 128;
   ASSERT_TRUE(Insert({late, early, grown}).ok());
-  const std::string path = folder_.File("s.db");
   const std::string clusters =
       "SELECT hardware_fingerprint || ' ' || name || ' ' || chip || ' ' || device_count || ' ' || "
       "first_seen_ms || ' ' || last_seen_ms FROM clusters ORDER BY hardware_fingerprint";
-  EXPECT_THAT(RunSql(path, clusters),
+  EXPECT_THAT(store_.Sql(clusters),
               ElementsAre("hardware a100x64 nvidia-a100-sxm4-80gb 64 1000 9000",
                           "hardware 2 a100x64 nvidia-a100-sxm4-80gb 128 3000 3000"));
   const std::string chips =
       "SELECT id || ' ' || fingerprint || ' ' || first_seen_ms FROM chips ORDER BY fingerprint";
-  EXPECT_THAT(RunSql(path, chips),
+  EXPECT_THAT(store_.Sql(chips),
               ElementsAre("nvidia-a100-sxm4-80gb chip 1000", "nvidia-a100-sxm4-80gb chip 2 3000"));
 }
 
-TEST_F(MeasurementsTest, KeepsCalibrations) {
+TEST_P(MeasurementsTest, KeepsCalibrations) {
   CalibrationRecord first = {.id = "c1",
                              .chip = "a100",
                              .framework = "megatron",
@@ -328,7 +326,7 @@ TEST_F(MeasurementsTest, KeepsCalibrations) {
   EXPECT_TRUE(absl::IsInvalidArgument(recorder_->InsertCalibration({})));
 }
 
-TEST_F(MeasurementsTest, TheLastSequenceOfAChipCountsItsRunsAndAllRetractions) {
+TEST_P(MeasurementsTest, TheLastSequenceOfAChipCountsItsRunsAndAllRetractions) {
   MeasurementRecord other = MakeMeasurement("other", "gpt");
   other.question.chip = "another";
   ASSERT_TRUE(Insert({MakeMeasurement("a"), MakeMeasurement("b"), other}).ok());
@@ -347,6 +345,9 @@ TEST_F(MeasurementsTest, TheLastSequenceOfAChipCountsItsRunsAndAllRetractions) {
   }
   EXPECT_EQ(last("", 3), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, MeasurementsTest, testing::ValuesIn(DurablePlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "recorder/recorder.h"
-#include "recorder/schema.h"
+#include "recorder/store/schema.h"
 #include "search_space/base/status.h"
 #include "tests/files/temporary_folder.h"
 #include "tests/recorder/run_sql.h"

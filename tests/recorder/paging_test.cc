@@ -6,14 +6,15 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
-class PagingTest : public testing::Test {
+class PagingTest : public testing::TestWithParam<StorePlace> {
  protected:
   PagingTest() {
-    auto opened = Recorder::Open({.path = ":memory:"});
+    auto opened = Recorder::Open({.path = store_.address()});
     EXPECT_TRUE(opened.ok()) << opened.status();
     recorder_.emplace(*std::move(opened));
   }
@@ -26,10 +27,11 @@ class PagingTest : public testing::Test {
     return ids;
   }
 
+  TestStore store_{GetParam()};
   std::optional<Recorder> recorder_;
 };
 
-TEST_F(PagingTest, ListsStudiesNewestFirst) {
+TEST_P(PagingTest, ListsStudiesNewestFirst) {
   Insert("a", 10);
   Insert("c", 20);
   Insert("b", 20);  // as old as c, so the greater id comes first
@@ -46,7 +48,7 @@ TEST_F(PagingTest, ListsStudiesNewestFirst) {
   EXPECT_EQ(second->next_page_token, "");
 }
 
-TEST_F(PagingTest, ExactPageHasNoNext) {
+TEST_P(PagingTest, ExactPageHasNoNext) {
   Insert("a", 1);
   Insert("b", 2);
   EXPECT_EQ(recorder_->ListStudies(2, "")->next_page_token, "");
@@ -54,7 +56,7 @@ TEST_F(PagingTest, ExactPageHasNoNext) {
 }
 
 // Pages never skip or repeat rows while new rows arrive.
-TEST_F(PagingTest, RowsThatArriveNeitherRepeatNorHideOthers) {
+TEST_P(PagingTest, RowsThatArriveNeitherRepeatNorHideOthers) {
   for (int i = 0; i < 25; ++i) Insert(fmt::format("s{:02}", i), 100 + i / 3);
   std::vector<std::string> seen;
   std::string token;
@@ -73,7 +75,7 @@ TEST_F(PagingTest, RowsThatArriveNeitherRepeatNorHideOthers) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST_F(PagingTest, ListsPlansByRank) {
+TEST_P(PagingTest, ListsPlansByRank) {
   Insert("a", 1);
   Insert("b", 1);
   ASSERT_TRUE(recorder_
@@ -94,7 +96,7 @@ TEST_F(PagingTest, ListsPlansByRank) {
             "INVALID_PAGE_TOKEN");
 }
 
-TEST_F(PagingTest, RefusesBadTokensAndSizes) {
+TEST_P(PagingTest, RefusesBadTokensAndSizes) {
   Insert("a", 1);
   for (const char* token : {"x", "0", "deadbeef", "deadbeef3120", "studies"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(recorder_->ListStudies(1, token).status())) << token;
@@ -105,7 +107,7 @@ TEST_F(PagingTest, RefusesBadTokensAndSizes) {
   EXPECT_TRUE(absl::IsInvalidArgument(recorder_->ListEvents("a", 0, -1).status()));
 }
 
-TEST_F(PagingTest, ListsEventsAfterARevision) {
+TEST_P(PagingTest, ListsEventsAfterARevision) {
   Insert("a", 1);
   std::vector<EventRecord> events;
   for (int i = 2; i <= 60; ++i) events.push_back(MakeEvent("a", std::to_string(i)));
@@ -129,6 +131,9 @@ TEST_F(PagingTest, ListsEventsAfterARevision) {
   EXPECT_THAT(revisions(0, 0), testing::SizeIs(50));
   EXPECT_THAT(revisions(0, 100000), testing::SizeIs(60));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, PagingTest, testing::ValuesIn(AllPlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

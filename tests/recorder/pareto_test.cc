@@ -14,6 +14,7 @@
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -21,7 +22,7 @@ namespace MESHWRIGHT_TEST_FILE {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class ParetoTest : public testing::Test {
+class ParetoTest : public testing::TestWithParam<StorePlace> {
  protected:
   ParetoTest() {
     EXPECT_TRUE(store_.InsertStudy(MakeStudy("a")).ok());
@@ -62,11 +63,12 @@ class ParetoTest : public testing::Test {
     return numbers;
   }
 
-  Recorder store_ = Recorder::Open({.path = ":memory:"}).value();
+  TestStore place_{GetParam()};
+  Recorder store_ = Recorder::Open({.path = place_.address()}).value();
   int count_ = 0;
 };
 
-TEST_F(ParetoTest, NoOtherTrialIsFasterAndSmaller) {
+TEST_P(ParetoTest, NoOtherTrialIsFasterAndSmaller) {
   EXPECT_THAT(Front(10), IsEmpty());
   const int slow_small = Add(3.0, 10);
   const int fast_large = Add(1.0, 40);
@@ -84,7 +86,7 @@ TEST_F(ParetoTest, NoOtherTrialIsFasterAndSmaller) {
   }
 }
 
-TEST_F(ParetoTest, ATokenBelongsToItsStudy) {
+TEST_P(ParetoTest, ATokenBelongsToItsStudy) {
   Add(1.0, 2);
   Add(2.0, 1);
   const auto page = store_.ListParetoTrials("a", 1, "");
@@ -95,7 +97,7 @@ TEST_F(ParetoTest, ATokenBelongsToItsStudy) {
   EXPECT_TRUE(absl::IsInvalidArgument(store_.ListParetoTrials("a", -1, "").status()));
 }
 
-TEST_F(ParetoTest, TrialsAreFoundByTheirPurposeAndPlan) {
+TEST_P(ParetoTest, TrialsAreFoundByTheirPurposeAndPlan) {
   for (int i = 0; i < 5; ++i) Add(1.0 + i, 10);
   const auto numbers = [&](const TrialFilter& filter, TrialOrder order) {
     std::vector<int> found;
@@ -129,7 +131,7 @@ TEST_F(ParetoTest, TrialsAreFoundByTheirPurposeAndPlan) {
   EXPECT_EQ(Reason(other.status()), "INVALID_PAGE_TOKEN");
 }
 
-TEST_F(ParetoTest, OneTrialAndOnePlan) {
+TEST_P(ParetoTest, OneTrialAndOnePlan) {
   Add(1.5, 20);
   EXPECT_EQ(store_.GetTrial("a", 1)->step_time, Seconds(1.5));
   EXPECT_EQ(Reason(store_.GetTrial("a", 2).status()), "UNKNOWN_TRIAL");
@@ -137,6 +139,9 @@ TEST_F(ParetoTest, OneTrialAndOnePlan) {
   EXPECT_EQ(*store_.FindPlan("a", 1), std::nullopt);
   EXPECT_EQ(Reason(store_.FindPlan("none", 1).status()), "UNKNOWN_STUDY");
 }
+
+INSTANTIATE_TEST_SUITE_P(All, ParetoTest, testing::ValuesIn(AllPlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

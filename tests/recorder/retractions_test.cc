@@ -15,9 +15,9 @@
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
-#include "tests/files/temporary_folder.h"
 #include "tests/recorder/line_source.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
@@ -27,21 +27,33 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Lines = std::vector<std::string>;
 
-Recorder OpenInMemory() {
-  auto recorder = Recorder::Open({.path = ":memory:"});
-  EXPECT_TRUE(recorder.ok()) << recorder.status();
-  return *std::move(recorder);
-}
+// Every test runs in memory, in files and on PostgreSQL.
+class RetractionsTest : public testing::TestWithParam<StorePlace> {
+ protected:
+  // Opens one more store, which is removed after the test.
+  Recorder OpenNew() {
+    stores_.push_back(std::make_unique<TestStore>(GetParam()));
+    auto recorder = Recorder::Open({.path = stores_.back()->address()});
+    EXPECT_TRUE(recorder.ok()) << recorder.status();
+    return *std::move(recorder);
+  }
 
-// Returns a store with the measurements "a", "b" and "c" under the numbers 1 to 3.
-Recorder WithThree() {
-  Recorder recorder = OpenInMemory();
-  EXPECT_TRUE(recorder
-                  .InsertMeasurements(std::vector{MakeMeasurement("a"), MakeMeasurement("b", "odd"),
-                                                  MakeMeasurement("c")})
-                  .ok());
-  return recorder;
-}
+  // Returns a store with the measurements "a", "b" and "c" under the numbers 1 to 3.
+  Recorder WithThree() {
+    Recorder recorder = OpenNew();
+    EXPECT_TRUE(recorder
+                    .InsertMeasurements(std::vector{
+                        MakeMeasurement("a"), MakeMeasurement("b", "odd"), MakeMeasurement("c")})
+                    .ok());
+    return recorder;
+  }
+
+  // Returns the error of an import whose mark of "a" was changed in its text.
+  std::string ChangedMark(const std::string& from, const std::string& to);
+
+ private:
+  std::vector<std::unique_ptr<TestStore>> stores_;
+};
 
 Retraction Why(const std::string& reason) { return {.time_ms = 7000, .reason = reason}; }
 
@@ -82,11 +94,12 @@ absl::StatusOr<ImportCounts> Import(Recorder& recorder, const Lines& lines,
   return ImportMeasurements(SourceOf(lines), options, DirectAccess(recorder));
 }
 
-TEST(RetractionsTest, AMarkIsKeptUnderTheNextNumber) {
-  const TemporaryFolder folder;
+TEST_P(RetractionsTest, AMarkIsKeptUnderTheNextNumber) {
+  const TestStore store(GetParam());
+  if (!store.outlives_recorder()) return;
   const Retraction expected = {.sequence = 2, .time_ms = 7000, .reason = "ms for s"};
   {
-    auto recorder = Recorder::Open({.path = folder.File("s.db")});
+    auto recorder = Recorder::Open({.path = store.address()});
     ASSERT_TRUE(recorder->InsertMeasurements(std::vector{MakeMeasurement("m")}).ok());
     const auto retracted = recorder->RetractMeasurement("m", Why("ms for s"));
     ASSERT_TRUE(retracted.ok()) << retracted.status();
@@ -101,7 +114,7 @@ TEST(RetractionsTest, AMarkIsKeptUnderTheNextNumber) {
                   .measurement.sequence,
               3);
   }
-  const auto reader = Recorder::Open({.path = folder.File("s.db"), .read_only = true});
+  const auto reader = Recorder::Open({.path = store.address(), .read_only = true});
   EXPECT_EQ(reader->GetMeasurement("m")->retraction, expected);
   EXPECT_EQ(reader->GetMeasurement("n")->retraction, std::nullopt);
   EXPECT_EQ(*reader->LastMeasurementSequence(), 3);
@@ -110,7 +123,7 @@ TEST(RetractionsTest, AMarkIsKeptUnderTheNextNumber) {
       expected);
 }
 
-TEST(RetractionsTest, TheSameOnceMoreChangesNothingAndAnotherReasonIsRefused) {
+TEST_P(RetractionsTest, TheSameOnceMoreChangesNothingAndAnotherReasonIsRefused) {
   Recorder recorder = WithThree();
   Retract(recorder, "b", "wrong unit");
   const auto again = recorder.RetractMeasurement("b", {.time_ms = 9000, .reason = "wrong unit"});
@@ -125,7 +138,7 @@ TEST(RetractionsTest, TheSameOnceMoreChangesNothingAndAnotherReasonIsRefused) {
   EXPECT_EQ(*recorder.LastMeasurementSequence(), 4);
 }
 
-TEST(RetractionsTest, AnUnknownIdAndABadReasonAreRefused) {
+TEST_P(RetractionsTest, AnUnknownIdAndABadReasonAreRefused) {
   Recorder recorder = WithThree();
   const auto unknown = recorder.RetractMeasurement("x", Why("wrong"));
   EXPECT_TRUE(absl::IsNotFound(unknown.status()));
@@ -151,7 +164,7 @@ TEST(RetractionsTest, AnUnknownIdAndABadReasonAreRefused) {
   Retract(recorder, "a", std::string(kMaxMeasurementText, 'w'));
 }
 
-TEST(RetractionsTest, ACallThatFailsLeavesNoMarkAndTakesNoNumber) {
+TEST_P(RetractionsTest, ACallThatFailsLeavesNoMark) {
   Recorder recorder = WithThree();
   const StoreCall call = [](Recorder& open) -> absl::Status {
     RETURN_IF_ERROR(open.RetractMeasurement("a", Why("wrong")).status());
@@ -160,10 +173,12 @@ TEST(RetractionsTest, ACallThatFailsLeavesNoMarkAndTakesNoNumber) {
   EXPECT_TRUE(absl::IsAborted(recorder.RunTogether({&call, 1}).front()));
   EXPECT_THAT(List(recorder, {}), ElementsAre("a", "b", "c"));
   Retract(recorder, "a");
-  EXPECT_EQ(recorder.GetMeasurement("a")->retraction->sequence, 4);
+  // PostgreSQL does not take a number back.
+  EXPECT_EQ(recorder.GetMeasurement("a")->retraction->sequence,
+            GetParam() == StorePlace::kPostgres ? 5 : 4);
 }
 
-TEST(RetractionsTest, ListsTakeThemInOrOut) {
+TEST_P(RetractionsTest, ListsTakeThemInOrOut) {
   Recorder recorder = WithThree();
   Retract(recorder, "b");  // 4
   Retract(recorder, "a");  // 5
@@ -198,7 +213,7 @@ TEST(RetractionsTest, ListsTakeThemInOrOut) {
   }
 }
 
-TEST(RetractionsTest, TokensAreBoundToTheMarksOfTheirList) {
+TEST_P(RetractionsTest, TokensAreBoundToTheMarksOfTheirList) {
   Recorder recorder = WithThree();
   Retract(recorder, "b");
   Retract(recorder, "a");
@@ -215,8 +230,8 @@ TEST(RetractionsTest, TokensAreBoundToTheMarksOfTheirList) {
   }
 }
 
-TEST(RetractionsTest, AReportIsFoundByItsRequest) {
-  Recorder recorder = OpenInMemory();
+TEST_P(RetractionsTest, AReportIsFoundByItsRequest) {
+  Recorder recorder = OpenNew();
   MeasurementRecord asked = MakeMeasurement("m");
   asked.request_id = "r";
   ASSERT_TRUE(recorder.InsertMeasurements(std::vector{asked, MakeMeasurement("n")}).ok());
@@ -224,11 +239,11 @@ TEST(RetractionsTest, AReportIsFoundByItsRequest) {
   EXPECT_EQ(recorder.FindMeasurementOfRequest("s").value(), std::nullopt);
 }
 
-TEST(RetractionsTest, AnExportCarriesThem) {
+TEST_P(RetractionsTest, AnExportCarriesThem) {
   Recorder source = WithThree();
   Retract(source, "b");
   const Lines lines = Export(source);
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   const auto counts = Import(target, lines);
   ASSERT_TRUE(counts.ok()) << counts.status();
   EXPECT_EQ(counts->imported, 3);
@@ -245,7 +260,7 @@ TEST(RetractionsTest, AnExportCarriesThem) {
   EXPECT_EQ(Export(source, {.is_retracted = false}).size(), 5U);  // without "b" and its question
 }
 
-TEST(RetractionsTest, AnImportAddsAMarkAndTakesNoneAway) {
+TEST_P(RetractionsTest, AnImportAddsAMarkAndTakesNoneAway) {
   Recorder source = WithThree();
   const Lines before = Export(source);
   Retract(source, "b");
@@ -272,10 +287,10 @@ TEST(RetractionsTest, AnImportAddsAMarkAndTakesNoneAway) {
   EXPECT_EQ(other.GetMeasurement("b")->retraction->reason, "wrong plan");
 }
 
-TEST(RetractionsTest, AMeasurementThatIsKeptGetsNoMarkOfAnother) {
+TEST_P(RetractionsTest, AMeasurementThatIsKeptGetsNoMarkOfAnother) {
   Recorder source = WithThree();
   Retract(source, "a");
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   MeasurementRecord ours = MakeMeasurement("a");
   ours.step_time = Seconds(2);
   ASSERT_TRUE(target.InsertMeasurements(std::vector{ours}).ok());
@@ -288,21 +303,20 @@ TEST(RetractionsTest, AMeasurementThatIsKeptGetsNoMarkOfAnother) {
   EXPECT_EQ(target.GetMeasurement("a")->retraction, std::nullopt);
 }
 
-// Returns the error of an import whose mark of "a" was changed in its text.
-std::string ChangedMark(const std::string& from, const std::string& to) {
+std::string RetractionsTest::ChangedMark(const std::string& from, const std::string& to) {
   Recorder source = WithThree();
   Retract(source, "a");
   Lines lines = Export(source);
   EXPECT_NE(lines[2].find(from), std::string::npos) << from;
   lines[2].replace(lines[2].find(from), from.size(), to);
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   const auto refused = Import(target, lines, {.latest_time_ms = 8000});
   EXPECT_EQ(Reason(refused.status()), "DAMAGED_EXPORT");
   EXPECT_THAT(List(target, {}), IsEmpty());
   return std::string(refused.status().message());
 }
 
-TEST(RetractionsTest, ADamagedMarkImportsNothing) {
+TEST_P(RetractionsTest, ADamagedMarkImportsNothing) {
   EXPECT_THAT(ChangedMark(R"("retraction_reason":"wrong unit")", R"("x":1)"),
               HasSubstr("line 3: retraction_reason: must be present"));
   EXPECT_THAT(ChangedMark(R"("retraction_time_ms":7000)", R"("x":1)"),
@@ -312,6 +326,9 @@ TEST(RetractionsTest, ADamagedMarkImportsNothing) {
   EXPECT_THAT(ChangedMark("7000", "8001"),
               HasSubstr("measurement 'a': retraction_time_ms = 8001; limit 8000"));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RetractionsTest, testing::ValuesIn(AllPlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -11,24 +11,24 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
-#include "tests/files/temporary_folder.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
-// Every test runs in memory, and on a file that is closed and reopened before each check.
-class StudiesTest : public testing::TestWithParam<bool> {
+// Every test runs in memory, and on stores that are closed and reopened before each check.
+class StudiesTest : public testing::TestWithParam<StorePlace> {
  protected:
   StudiesTest() { Open(); }
 
   void Open() {
-    auto opened = Recorder::Open({.path = GetParam() ? folder_.File("s.db") : ":memory:"});
+    auto opened = Recorder::Open({.path = store_.address()});
     ASSERT_TRUE(opened.ok()) << opened.status();
     recorder_.emplace(*std::move(opened));
   }
   void Reopen() {
-    if (!GetParam()) return;
+    if (!store_.outlives_recorder()) return;
     recorder_.reset();
     Open();
   }
@@ -47,7 +47,7 @@ class StudiesTest : public testing::TestWithParam<bool> {
   }
   void Insert(const std::string& id) { ASSERT_TRUE(recorder_->InsertStudy(MakeStudy(id)).ok()); }
 
-  TemporaryFolder folder_;
+  TestStore store_{GetParam()};
   std::optional<Recorder> recorder_;
 };
 
@@ -417,9 +417,8 @@ TEST_P(StudiesTest, RequeuesInterruptedStudies) {
   EXPECT_TRUE(recorder_->RequeueStudies({}, "next", 7003).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StudiesTest, testing::Bool(), [](const auto& tested) {
-  return std::string(tested.param ? "File" : "Memory");
-});
+INSTANTIATE_TEST_SUITE_P(All, StudiesTest, testing::ValuesIn(AllPlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

@@ -11,13 +11,14 @@
 #include "search_space/base/units.h"
 #include "tests/files/temporary_folder.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
 using testing::ElementsAre;
 
-class TogetherTest : public testing::Test {
+class TogetherTest : public testing::TestWithParam<StorePlace> {
  protected:
   TogetherTest() {
     auto opened = Recorder::Open({.path = path_});
@@ -36,11 +37,12 @@ class TogetherTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
-  const std::string path_ = folder_.File("s.db");
+  const TestStore store_{GetParam()};
+  const std::string path_ = store_.address();
   std::optional<Recorder> recorder_;
 };
 
-TEST_F(TogetherTest, ACallThatFailsUndoesItselfAlone) {
+TEST_P(TogetherTest, ACallThatFailsUndoesItselfAlone) {
   const StoreCall half = [](Recorder& recorder) {
     // The changes of a call before it fails are undone.
     EXPECT_TRUE(recorder.InsertStudy(MakeStudy("half")).ok());
@@ -62,15 +64,16 @@ TEST_F(TogetherTest, ACallThatFailsUndoesItselfAlone) {
   EXPECT_EQ(Reason(results[2]), "PLAN_EXISTS");
   EXPECT_TRUE(results[3].ok()) << results[3];
   EXPECT_THAT(Stored(), testing::UnorderedElementsAre("a", "c"));
+  if (GetParam() == StorePlace::kPostgres) return;  // which has programs of its own for copies
   EXPECT_TRUE(recorder_->Backup(folder_.File("b.db")).ok());
 }
 
-TEST_F(TogetherTest, NothingToRunIsNothing) {
+TEST_P(TogetherTest, NothingToRunIsNothing) {
   EXPECT_THAT(recorder_->RunTogether({}), testing::IsEmpty());
   EXPECT_TRUE(recorder_->InsertStudy(MakeStudy("a")).ok());
 }
 
-TEST_F(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
+TEST_P(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
   for (const std::string id : {"old", "new", "lives"}) {
     ASSERT_TRUE(recorder_->InsertStudy(MakeStudy(id)).ok());
     ASSERT_TRUE(recorder_->AppendEvents(std::vector{MakeEvent(id), MakeEvent(id)}).ok());
@@ -126,7 +129,7 @@ TEST_F(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
 }
 
 // Each call handles ten studies, so that a writer never waits longer than that.
-TEST_F(TogetherTest, EstimatesAreDeletedInGroups) {
+TEST_P(TogetherTest, EstimatesAreDeletedInGroups) {
   for (int i = 10; i < 35; ++i) {
     const std::string id = fmt::format("s{}", i);
     ASSERT_TRUE(recorder_->InsertStudy(MakeStudy(id)).ok());
@@ -143,6 +146,9 @@ TEST_F(TogetherTest, EstimatesAreDeletedInGroups) {
   } while (!last.empty());
   EXPECT_THAT(counts, ElementsAre(10, 10, 5, 0));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, TogetherTest, testing::ValuesIn(DurablePlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

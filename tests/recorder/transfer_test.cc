@@ -20,18 +20,13 @@
 #include "search_space/spec/choices.h"
 #include "tests/recorder/line_source.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
 using testing::HasSubstr;
 using Lines = std::vector<std::string>;
-
-Recorder OpenInMemory() {
-  auto recorder = Recorder::Open({.path = ":memory:"});
-  EXPECT_TRUE(recorder.ok()) << recorder.status();
-  return *std::move(recorder);
-}
 
 Lines Export(const Recorder& recorder, const MeasurementFilter& filter = {}) {
   Lines lines;
@@ -74,25 +69,49 @@ MeasurementRecord Full() {
   return full;
 }
 
-Recorder Filled() {
-  Recorder recorder = OpenInMemory();
-  MeasurementRecord failed = MakeMeasurement("failed", "gpt-3");
-  failed.outcome = Outcome::kOom;
-  failed.step_time = {};
-  failed.peak_memory = {};
-  EXPECT_TRUE(recorder
-                  .InsertCalibration({.id = "c",
-                                      .chip = "a100",
-                                      .last_sequence = 3,
-                                      .time_ratio = 1.0 / 3,
-                                      .content = std::string("\0\xff", 2)})
-                  .ok());
-  EXPECT_TRUE(
-      recorder.InsertMeasurements(std::vector{Full(), failed, MakeMeasurement("again")}).ok());
-  return recorder;
-}
+// Every test runs in memory, in files and on PostgreSQL.
+class TransferTest : public testing::TestWithParam<StorePlace> {
+ protected:
+  // Opens one more store, which is removed after the test.
+  Recorder OpenNew() {
+    stores_.push_back(std::make_unique<TestStore>(GetParam()));
+    auto recorder = Recorder::Open({.path = stores_.back()->address()});
+    EXPECT_TRUE(recorder.ok()) << recorder.status();
+    return *std::move(recorder);
+  }
 
-TEST(TransferTest, AnExportComesBackTheSame) {
+  Recorder Filled() {
+    Recorder recorder = OpenNew();
+    MeasurementRecord failed = MakeMeasurement("failed", "gpt-3");
+    failed.outcome = Outcome::kOom;
+    failed.step_time = {};
+    failed.peak_memory = {};
+    EXPECT_TRUE(recorder
+                    .InsertCalibration({.id = "c",
+                                        .chip = "a100",
+                                        .last_sequence = 3,
+                                        .time_ratio = 1.0 / 3,
+                                        .content = std::string("\0\xff", 2)})
+                    .ok());
+    EXPECT_TRUE(
+        recorder.InsertMeasurements(std::vector{Full(), failed, MakeMeasurement("again")}).ok());
+    return recorder;
+  }
+
+  // Returns enough rows for many groups.
+  Lines ManyLines(int count) {
+    Recorder source = OpenNew();
+    std::vector<MeasurementRecord> rows;
+    for (int i = 0; i < count; ++i) rows.push_back(MakeMeasurement(fmt::format("m{:05}", i)));
+    EXPECT_TRUE(source.InsertMeasurements(rows).ok());
+    return Export(source);
+  }
+
+ private:
+  std::vector<std::unique_ptr<TestStore>> stores_;
+};
+
+TEST_P(TransferTest, AnExportComesBackTheSame) {
   const Recorder source = Filled();
   const Lines lines = Export(source);
   // The lines are header, question, calibration, measurement, question, measurement, measurement,
@@ -102,7 +121,7 @@ TEST(TransferTest, AnExportComesBackTheSame) {
   EXPECT_THAT(lines[2], HasSubstr(R"("kind":"calibration")"));
   EXPECT_THAT(lines[7], HasSubstr(R"("count":7)"));
 
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   ASSERT_TRUE(target.InsertMeasurements(std::vector{MakeMeasurement("mine")}).ok());
   const auto counts = Import(target, lines);
   ASSERT_TRUE(counts.ok()) << counts.status();
@@ -125,33 +144,33 @@ TEST(TransferTest, AnExportComesBackTheSame) {
 
   // Without the target's own rows, its export equals the source's, byte for byte.
   EXPECT_EQ(Export(target, {}).size(), 9U);
-  Recorder fresh = OpenInMemory();
+  Recorder fresh = OpenNew();
   ASSERT_TRUE(Import(fresh, lines).ok());
   EXPECT_EQ(Export(fresh), lines);
 }
 
-TEST(TransferTest, ExportsWhatTheFilterTakes) {
+TEST_P(TransferTest, ExportsWhatTheFilterTakes) {
   const Lines lines = Export(Filled(), {.model_name = "gpt-3"});
   ASSERT_EQ(lines.size(), 4U);  // header, question, measurement and end
   EXPECT_THAT(lines[2], HasSubstr(R"("id":"failed")"));
-  EXPECT_EQ(Export(OpenInMemory()).size(), 2U);
+  EXPECT_EQ(Export(OpenNew()).size(), 2U);
 }
 
-TEST(TransferTest, ManyPagesAreOneExport) {
-  Recorder source = OpenInMemory();
+TEST_P(TransferTest, ManyPagesAreOneExport) {
+  Recorder source = OpenNew();
   std::vector<MeasurementRecord> rows;
   for (int i = 0; i < 2500; ++i) rows.push_back(MakeMeasurement(fmt::format("m{}", i)));
   ASSERT_TRUE(source.InsertMeasurements(rows).ok());
   const Lines lines = Export(source);
   EXPECT_EQ(lines.size(), 2503U);
   EXPECT_THAT(lines[2], HasSubstr(R"("id":"m0")"));
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   EXPECT_EQ(Import(target, lines)->imported, 2500);
 }
 
-TEST(TransferTest, AnyDamageImportsNothing) {
+TEST_P(TransferTest, AnyDamageImportsNothing) {
   const Lines whole = Export(Filled());
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   const auto expect_refused = [&target](const Lines& lines, const std::string& what) {
     const auto counts = Import(target, lines);
     EXPECT_TRUE(absl::IsDataLoss(counts.status())) << what << counts.status();
@@ -184,12 +203,12 @@ TEST(TransferTest, AnyDamageImportsNothing) {
 }
 
 // Such a run would be the latest for ever.
-TEST(TransferTest, ARunThatIsStillToComeIsRefused) {
-  Recorder source = OpenInMemory();
+TEST_P(TransferTest, ARunThatIsStillToComeIsRefused) {
+  Recorder source = OpenNew();
   MeasurementRecord measurement = MakeMeasurement("late", "llama-13b");
   measurement.time_ms = 2000;
   ASSERT_TRUE(source.InsertMeasurements(std::vector{measurement}).ok());
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   const auto refused = Import(target, Export(source), {.latest_time_ms = 1999});
   EXPECT_EQ(Reason(refused.status()), "DAMAGED_EXPORT");
   EXPECT_THAT(std::string(refused.status().message()),
@@ -198,9 +217,9 @@ TEST(TransferTest, ARunThatIsStillToComeIsRefused) {
   EXPECT_EQ(Import(target, Export(source), {.latest_time_ms = 2000})->imported, 1);
 }
 
-TEST(TransferTest, NamesTheLineAndEveryBadMember) {
+TEST_P(TransferTest, NamesTheLineAndEveryBadMember) {
   const Lines whole = Export(Filled());
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   const auto message = [&target](const Lines& lines) {
     return std::string(Import(target, WithEnd(lines)).status().message());
   };
@@ -230,14 +249,14 @@ TEST(TransferTest, NamesTheLineAndEveryBadMember) {
               HasSubstr("version = 2; this program reads 1"));
 }
 
-TEST(TransferTest, WhatNobodyCanMeanIsRefused) {
+TEST_P(TransferTest, WhatNobodyCanMeanIsRefused) {
   const Lines whole = Export(Filled());
-  const auto import = [&whole](const std::string& member, const std::string& value) {
+  const auto import = [&](const std::string& member, const std::string& value) {
     Lines lines(whole.begin(), whole.begin() + 4);
     const std::regex stated('"' + member + R"(":("[^"]*"|[^,}]*))");
     EXPECT_TRUE(std::regex_search(lines[3], stated)) << member;
     lines[3] = std::regex_replace(lines[3], stated, '"' + member + "\":" + value);
-    Recorder target = OpenInMemory();
+    Recorder target = OpenNew();
     return Reason(Import(target, WithEnd(lines)).status());
   };
   EXPECT_EQ(import("peak_memory_bytes", "1"), "OK");
@@ -255,7 +274,7 @@ TEST(TransferTest, WhatNobodyCanMeanIsRefused) {
   EXPECT_EQ(import("note", R"("one\n\ttwo")"), "OK");
   // The nesting is deeper than any recursive parser can handle.
   constexpr std::size_t kDepth = 300'000;
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   const auto deep = Import(target, WithEnd({whole[0], R"({"kind":)" + std::string(kDepth, '[') +
                                                           std::string(kDepth, ']') + "}"}));
   EXPECT_EQ(Reason(deep.status()), "DAMAGED_EXPORT");
@@ -266,9 +285,9 @@ TEST(TransferTest, WhatNobodyCanMeanIsRefused) {
   EXPECT_LT(deep.status().message().size(), 1000u);
 }
 
-TEST(TransferTest, AConflictIsNamedOrOursStays) {
+TEST_P(TransferTest, AConflictIsNamedOrOursStays) {
   const Recorder source = Filled();
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   MeasurementRecord ours = Full();
   ours.step_time = Seconds(2);
   ours.note = "ours";
@@ -295,15 +314,15 @@ TEST(TransferTest, AConflictIsNamedOrOursStays) {
   EXPECT_TRUE(absl::IsDataLoss(Import(target, damaged).status()));
 }
 
-TEST(TransferTest, ValidateOnlyStoresNothing) {
-  Recorder target = OpenInMemory();
+TEST_P(TransferTest, ValidateOnlyStoresNothing) {
+  Recorder target = OpenNew();
   const auto counts = Import(target, Export(Filled()), {.validate_only = true});
   ASSERT_TRUE(counts.ok()) << counts.status();
   EXPECT_EQ(counts->imported, 3);
   EXPECT_EQ(*target.LastMeasurementSequence(), 0);
 }
 
-TEST(TransferTest, ErrorsOfSinkAndSourcePassThrough) {
+TEST_P(TransferTest, ErrorsOfSinkAndSourcePassThrough) {
   Recorder recorder = Filled();
   int written = 0;
   const absl::Status full = recorder.Export({}, [&written](std::string_view) {
@@ -321,19 +340,10 @@ TEST(TransferTest, ErrorsOfSinkAndSourcePassThrough) {
   EXPECT_TRUE(recorder.InsertMeasurements(std::vector{MakeMeasurement("n")}).ok());
 }
 
-// Returns enough rows for many groups.
-Lines ManyLines(int count) {
-  Recorder source = OpenInMemory();
-  std::vector<MeasurementRecord> rows;
-  for (int i = 0; i < count; ++i) rows.push_back(MakeMeasurement(fmt::format("m{:05}", i)));
-  EXPECT_TRUE(source.InsertMeasurements(rows).ok());
-  return Export(source);
-}
-
 // Other writers can write between two groups.
-TEST(ImportTest, StoresSmallGroupsAndNothingBeforeAllIsChecked) {
+TEST_P(TransferTest, StoresSmallGroupsAndNothingBeforeAllIsChecked) {
   const Lines lines = ManyLines(1000);
-  Recorder recorder = OpenInMemory();
+  Recorder recorder = OpenNew();
   std::vector<std::string> uses;
   std::vector<std::int64_t> stored;
   const StoreAccess direct = DirectAccess(recorder);
@@ -362,8 +372,8 @@ TEST(ImportTest, StoresSmallGroupsAndNothingBeforeAllIsChecked) {
   EXPECT_EQ(std::count(first_write, uses.end(), "read"), 0);
 }
 
-TEST(ImportTest, ALongLineIsAGroupOfItsOwn) {
-  Recorder source = OpenInMemory();
+TEST_P(TransferTest, ALongLineIsAGroupOfItsOwn) {
+  Recorder source = OpenNew();
   std::vector<MeasurementRecord> rows;
   for (int i = 0; i < 4; ++i) {
     rows.push_back(MakeMeasurement(fmt::format("m{}", i)));
@@ -371,7 +381,7 @@ TEST(ImportTest, ALongLineIsAGroupOfItsOwn) {
   }
   ASSERT_TRUE(source.InsertMeasurements(rows).ok());
   const Lines lines = Export(source);
-  Recorder recorder = OpenInMemory();
+  Recorder recorder = OpenNew();
   int writes = 0;
   StoreAccess access = DirectAccess(recorder);
   access.write = [&](const StoreCall& call) {
@@ -384,9 +394,9 @@ TEST(ImportTest, ALongLineIsAGroupOfItsOwn) {
 }
 
 // As after a full disk, the stored groups stay, and repeating the import completes it.
-TEST(ImportTest, AnImportThatFailsHalfwayIsCompletedByTheSame) {
+TEST_P(TransferTest, AnImportThatFailsHalfwayIsCompletedByTheSame) {
   const Lines lines = ManyLines(1000);
-  Recorder recorder = OpenInMemory();
+  Recorder recorder = OpenNew();
   StoreAccess access = DirectAccess(recorder);
   int writes = 0;
   access.write = [&](const StoreCall& call) -> absl::Status {
@@ -410,11 +420,11 @@ TEST(ImportTest, AnImportThatFailsHalfwayIsCompletedByTheSame) {
   EXPECT_EQ(Export(recorder), lines);
 }
 
-TEST(ImportTest, AMeasurementThatComesTwiceIsSkippedOrAConflict) {
+TEST_P(TransferTest, AMeasurementThatComesTwiceIsSkippedOrAConflict) {
   const Lines whole = Export(Filled());
   Lines lines(whole.begin(), whole.end() - 1);
   lines.push_back(whole[3]);
-  Recorder recorder = OpenInMemory();
+  Recorder recorder = OpenNew();
   const auto same = Import(recorder, WithEnd(lines));
   ASSERT_TRUE(same.ok()) << same.status();
   EXPECT_EQ(same->imported, 3);
@@ -422,7 +432,7 @@ TEST(ImportTest, AMeasurementThatComesTwiceIsSkippedOrAConflict) {
 
   lines.back() =
       std::regex_replace(lines.back(), std::regex(R"("note":"note")"), R"("note":"another")");
-  Recorder other = OpenInMemory();
+  Recorder other = OpenNew();
   const auto conflict = Import(other, WithEnd(lines));
   EXPECT_EQ(Reason(conflict.status()), "IMPORT_CONFLICT");
   EXPECT_EQ(conflict.status().message(),
@@ -436,15 +446,22 @@ TEST(ImportTest, AMeasurementThatComesTwiceIsSkippedOrAConflict) {
 }
 
 // A text from a terminal is exported even if it is not UTF-8.
-TEST(TransferTest, TextThatIsNotUtf8IsExported) {
-  Recorder source = OpenInMemory();
+TEST_P(TransferTest, TextThatIsNotUtf8IsExported) {
+  Recorder source = OpenNew();
   MeasurementRecord odd = MakeMeasurement("m");
   odd.note = "caf\xe9";
+  if (GetParam() == StorePlace::kPostgres) {  // whose texts are UTF-8
+    EXPECT_TRUE(absl::IsInvalidArgument(source.InsertMeasurements(std::vector{odd}).status()));
+    return;
+  }
   ASSERT_TRUE(source.InsertMeasurements(std::vector{odd}).ok());
-  Recorder target = OpenInMemory();
+  Recorder target = OpenNew();
   ASSERT_TRUE(Import(target, Export(source)).ok());
   EXPECT_EQ(target.GetMeasurement("m")->note, "caf\xef\xbf\xbd");  // U+FFFD
 }
+
+INSTANTIATE_TEST_SUITE_P(All, TransferTest, testing::ValuesIn(AllPlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

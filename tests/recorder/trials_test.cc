@@ -10,26 +10,26 @@
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
 #include "server/engine/study_record.h"
-#include "tests/files/temporary_folder.h"
 #include "tests/recorder/temporary_store.h"
+#include "tests/stores/test_store.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
-// Every test runs in memory, and on a file that is closed and reopened before each check.
-class TrialsTest : public testing::TestWithParam<bool> {
+// Every test runs in memory, and on stores that are closed and reopened before each check.
+class TrialsTest : public testing::TestWithParam<StorePlace> {
  protected:
   TrialsTest() {
     Open();
     EXPECT_TRUE(recorder_->InsertStudy(MakeStudy("a")).ok());
   }
   void Open() {
-    auto opened = Recorder::Open({.path = GetParam() ? folder_.File("s.db") : ":memory:"});
+    auto opened = Recorder::Open({.path = store_.address()});
     ASSERT_TRUE(opened.ok()) << opened.status();
     recorder_.emplace(*std::move(opened));
   }
   void Reopen() {
-    if (!GetParam()) return;
+    if (!store_.outlives_recorder()) return;
     recorder_.reset();
     Open();
   }
@@ -72,7 +72,7 @@ class TrialsTest : public testing::TestWithParam<bool> {
     return numbers;
   }
 
-  TemporaryFolder folder_;
+  TestStore store_{GetParam()};
   std::optional<Recorder> recorder_;
 };
 
@@ -336,9 +336,8 @@ TEST_P(TrialsTest, TheHistoryOfAStudyIsSetOnce) {
   EXPECT_EQ(Reason(recorder_->SetStudyHistory("x", 1).status()), "UNKNOWN_STUDY");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TrialsTest, testing::Bool(), [](const auto& tested) {
-  return std::string(tested.param ? "File" : "Memory");
-});
+INSTANTIATE_TEST_SUITE_P(All, TrialsTest, testing::ValuesIn(AllPlaces()),
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

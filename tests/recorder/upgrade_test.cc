@@ -10,7 +10,7 @@
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
-#include "recorder/schema.h"
+#include "recorder/store/schema.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"

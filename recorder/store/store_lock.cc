@@ -1,4 +1,4 @@
-#include "recorder/store_lock.h"
+#include "recorder/store/store_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "recorder/file_system.h"
+#include "recorder/store/file_system.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

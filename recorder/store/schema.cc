@@ -1,10 +1,11 @@
-#include "recorder/schema.h"
+#include "recorder/store/schema.h"
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 
-#include "recorder/sql.h"
+#include "recorder/sql/postgres_text.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -16,6 +17,8 @@ namespace {
 struct Migration {
   int from;
   std::string_view sql;
+  // Replaces the text on PostgreSQL, which changes a table where SQLite needs a new one.
+  std::string_view on_postgres = {};
 };
 
 constexpr Migration kMigrations[] = {
@@ -273,6 +276,12 @@ CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number)
   WHERE step_time_seconds IS NOT NULL;
 CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
 CREATE INDEX trials_by_state ON trials (study_id, state, number);
+)sql",
+     R"sql(
+ALTER TABLE trials ADD COLUMN purpose TEXT NOT NULL DEFAULT 'search';
+ALTER TABLE trials ALTER COLUMN purpose DROP DEFAULT;
+ALTER TABLE trials DROP CONSTRAINT trials_study_id_plan_digest_key;
+CREATE UNIQUE INDEX searched_plans ON trials (study_id, plan_digest) WHERE purpose = 'search';
 )sql"},
     // Version 7: how well an attempt was measured; reasons are separated by line feeds.
     {6, R"sql(
@@ -419,71 +428,47 @@ CREATE INDEX audit_events_of_method ON audit_events (method, sequence);
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
-absl::Status ForeignStore(const std::string& path, std::string_view why) {
+}  // namespace
+
+absl::Status RunSteps(Connection* connection, int version, SchemaWords words) {
+  for (const Migration& step : kMigrations) {
+    if (step.from < version) continue;
+    const bool is_postgres = words == SchemaWords::kPostgres;
+    const bool is_other = is_postgres && !step.on_postgres.empty();
+    const std::string_view sql = is_other ? step.on_postgres : step.sql;
+    RETURN_IF_ERROR(connection->Execute(is_postgres ? TranslateSchema(sql) : std::string(sql)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoStore(std::string_view address) {
+  return WithReason(absl::NotFoundError(fmt::format("store '{}' does not exist", address)),
+                    "NO_STORE");
+}
+
+absl::Status ForeignStore(std::string_view address, std::string_view why) {
   return WithReason(
       absl::FailedPreconditionError(fmt::format(
-          "'{}' is not a Meshwright store: {}; name another file with --db FILE", path, why)),
+          "'{}' is not a Meshwright store: {}; name another one with --db", address, why)),
       "FOREIGN_STORE");
 }
 
-}  // namespace
-
-absl::StatusOr<int> CheckIdentity(sqlite3* connection, const std::string& path) {
-  const auto application_id = QueryInteger(connection, "PRAGMA application_id");
-  if (absl::IsDataLoss(application_id.status())) {
-    return ForeignStore(path, "it is not an SQLite file");
-  }
-  if (!application_id.ok()) return application_id.status();
-  ASSIGN_OR_RETURN(const std::int64_t version, QueryInteger(connection, "PRAGMA user_version"));
-  if (*application_id != kStoreApplicationId) {
-    ASSIGN_OR_RETURN(const std::int64_t table_count,
-                     QueryInteger(connection, "SELECT count(*) FROM sqlite_schema"));
-    if (table_count == 0 && *application_id == 0 && version == 0) return 0;
-    return ForeignStore(path, fmt::format("its SQLite application_id is {}, not {}",
-                                          *application_id, kStoreApplicationId));
-  }
-  if (version > kSchemaVersion) {
-    return WithReason(
-        absl::FailedPreconditionError(fmt::format(
-            "store '{}' has schema version {}, this program knows {}; use the newer program that "
-            "wrote it, or name another file with --db FILE",
-            path, version, kSchemaVersion)),
-        "NEWER_STORE");
-  }
-  return static_cast<int>(version);
+absl::Status NewerStore(std::string_view address, std::int64_t version) {
+  return WithReason(
+      absl::FailedPreconditionError(fmt::format(
+          "store '{}' has schema version {}, this program knows {}; use the newer program that "
+          "wrote it, or name another store with --db",
+          address, version, kSchemaVersion)),
+      "NEWER_STORE");
 }
 
-namespace {
-
-absl::Status RunSteps(sqlite3* connection, int version) {
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
-  for (const Migration& step : kMigrations) {
-    if (step.from >= version) RETURN_IF_ERROR(Execute(connection, std::string(step.sql)));
-  }
-  RETURN_IF_ERROR(Execute(connection, fmt::format("PRAGMA application_id = {};"
-                                                  "PRAGMA user_version = {};",
-                                                  kStoreApplicationId, kSchemaVersion)));
-  ASSIGN_OR_RETURN(const std::int64_t broken,
-                   QueryInteger(connection, "SELECT count(*) FROM pragma_foreign_key_check()"));
-  if (broken > 0) {
-    return WithReason(
-        absl::DataLossError(fmt::format("{} rows refer to rows that are not there", broken)),
-        "STORE_CORRUPT");
-  }
-  return transaction.Commit();
-}
-
-}  // namespace
-
-// Turns foreign keys off meanwhile, which is not possible inside a transaction. A table that is
-// rebuilt is first dropped, which must not delete the rows that refer to it
-// (sqlite.org/lang_altertable.html, 7).
-absl::Status Migrate(sqlite3* connection, int version) {
-  if (version == kSchemaVersion) return absl::OkStatus();
-  RETURN_IF_ERROR(Execute(connection, "PRAGMA foreign_keys = OFF"));
-  absl::Status migrated = RunSteps(connection, version);
-  RETURN_IF_ERROR(Execute(connection, "PRAGMA foreign_keys = ON"));
-  return migrated;
+absl::Status OlderStore(std::string_view address, std::int64_t version) {
+  return WithReason(
+      absl::FailedPreconditionError(fmt::format(
+          "store '{}' has schema version {}, this program reads {}; open it once for writing, "
+          "which upgrades it",
+          address, version, kSchemaVersion)),
+      "OLDER_STORE");
 }
 
 }  // namespace meshwright

@@ -1,0 +1,169 @@
+"""Tests the programs on a real PostgreSQL: postgres_store_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES [KILLS]
+
+The environment's MESHWRIGHT_POSTGRES names the file that scripts/postgres_up.sh wrote. Only the servers are
+killed, as often as KILLS says (bench/postgres_kills.sh says 200)."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import threading
+import unittest
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "events"))
+from wait_for import wait_until  # noqa: E402
+
+from programs import MESHWRIGHT, MESHWRIGHTD, TINY_CLUSTER, TINY_MODEL, TINY_WORKLOAD, Folder  # noqa: E402
+
+KILLS = int(sys.argv.pop(4)) if len(sys.argv) > 4 and sys.argv[4].isdigit() else 6
+QUESTION = {"model": TINY_MODEL, "workload": TINY_WORKLOAD, "cluster": TINY_CLUSTER}
+ENDED = ("succeeded", "failed", "cancelled")
+
+
+def ask(http, path, body=None, method=None):
+    request = urllib.request.Request(http + path, json.dumps(body).encode() if body is not None else None,
+                                     headers={"Content-Type": "application/json"}, method=method)
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return json.load(answer)
+
+
+class Server:
+    """A server that may have to wait for another one; ready() waits for it."""
+
+    def __init__(self, test, store):
+        self.process = subprocess.Popen(
+            [MESHWRIGHTD, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--http-writes", "--db", store],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.log = []
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
+        self.reader.start()
+        test.addCleanup(self.kill)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def ready(self):
+        """Returns True when it is ready, or False if it has ended instead."""
+        line = self.process.stdout.readline()
+        if not line:
+            return False
+        self.address = re.fullmatch(r"listening on (\S+)\n", line).group(1)
+        self.http = self.process.stdout.readline().split()[-1]
+        return True
+
+
+class PostgresStoreTest(Folder):
+    count = 0
+
+    def setUp(self):
+        super().setUp()
+        server = pathlib.Path(os.environ["MESHWRIGHT_POSTGRES"]).read_text().strip()
+        PostgresStoreTest.count += 1
+        schema = f"programs_{os.getpid()}_{PostgresStoreTest.count}"
+        self.server = server
+        self.sql(f"CREATE SCHEMA {schema}")
+        self.addCleanup(self.sql, f"DROP SCHEMA {schema} CASCADE")
+        self.postgres = f"{server}&options=-csearch_path%3D{schema}"
+
+    def sql(self, text):
+        subprocess.run(["psql", "--quiet", "--set", "ON_ERROR_STOP=1", self.server, "--command",
+                        f"SET client_min_messages = error; {text}"], check=True, capture_output=True)
+
+    def start(self):
+        server = Server(self, self.postgres)
+        self.assertTrue(server.ready(), server.log)
+        return server
+
+    def listed(self):
+        return json.loads(self.run_cli("study", "list", "--page-size", "1000", "--output", "json", "--db",
+                                       self.postgres).stdout)["studies"]
+
+    def test_commands_and_a_server_share_it(self):
+        self.run_cli("history", "export", "--db", self.postgres)  # a missing store is an empty one
+        server = self.start()
+        self.run_cli("tune", *self.question(), "--server", server.address, "--label", "team=a")
+        (study,) = self.listed()
+        self.assertEqual((study["state"], study["labels"]), ("succeeded", {"team": "a"}))
+        # It can be written beside the server, and the server sees it.
+        self.run_cli("study", "note", study["id"], "as launched", "--db", self.postgres)
+        self.assertEqual(ask(server.http, f"v1/studies/{study['id']}")["study"]["note"], "as launched")
+        refused = self.run_cli("tune", *self.question(), "--db", self.postgres, expect=8)
+        self.assertIn("--server ADDRESS", refused.stderr)
+        self.run_cli("tune", *self.question(), "--db", self.postgres, "--no-record")
+
+    def test_a_second_server_names_the_first(self):
+        first = self.start()
+        second = Server(self, self.postgres)
+        self.assertFalse(second.ready())
+        second.process.wait()
+        second.reader.join()
+        self.assertIn("STORE_IN_USE", "".join(second.log))
+        self.assertIn("meshwrightd on 127.0.0.1", "".join(second.log))
+        self.assertEqual(ask(first.http, "v1/studies")["studies"], [])
+
+    def test_a_password_is_refused_and_never_shown(self):
+        address = "postgresql://me:s3cret@localhost/none"
+        for run in (["study", "list"], ["tune", *self.question(), "--no-record"], ["history", "export"]):
+            refused = subprocess.run([MESHWRIGHT, *run, "--db", address], capture_output=True,
+                                     text=True, check=False)
+            self.assertNotIn("s3cret", refused.stdout + refused.stderr, run)
+            self.assertIn("passfile", refused.stderr, run)
+        server = Server(self, address)
+        self.assertFalse(server.ready())
+        server.process.wait()
+        server.reader.join()
+        self.assertNotIn("s3cret", "".join(server.log))
+        self.assertIn("passfile", "".join(server.log))
+
+    def test_killed_servers_lose_nothing(self):
+        """Of two servers one runs studies and the other waits. The first is killed at some moment, again and
+        again, while a client creates studies and repeats what was not answered."""
+        moments = random.Random(20261128)
+        created = {}  # the id of the study that each request was answered with
+        active, request = self.start(), 0
+        for kill in range(KILLS):
+            standby = Server(self, self.postgres)
+            answers = moments.randrange(5)
+            killer = threading.Thread(target=self.kill_after, args=(active, created, len(created) + answers))
+            killer.start()
+            while True:
+                try:
+                    study = ask(active.http, "v1/studies",
+                                {"request_id": f"request-{request}", "question": QUESTION})["study"]
+                except (OSError, urllib.error.URLError):
+                    break  # it may have been stored; the next server is asked the same
+                created[f"request-{request}"] = study["id"]
+                request += 1
+            killer.join()
+            while not standby.ready():  # it waited for too long
+                standby = Server(self, self.postgres)
+            active = standby
+        first = dict(created)
+        for name, study in first.items():
+            again = ask(active.http, "v1/studies", {"request_id": name, "question": QUESTION})["study"]
+            self.assertEqual(again["id"], study, f"{name} of {kill}")
+        self.assertTrue(wait_until(lambda: all(study["state"] in ENDED for study in self.listed()), seconds=600))
+        studies = self.listed()
+        self.assertEqual({study["state"] for study in studies}, {"succeeded"})
+        self.assertIn(len(studies), (len(first), len(first) + 1))  # the last request may have no answer
+        self.assertLessEqual(set(first.values()), {study["id"] for study in studies})
+        self.assertEqual(len(set(first.values())), len(first))
+        print(f"{KILLS} kills, {len(first)} acknowledged studies", flush=True)
+
+    @staticmethod
+    def kill_after(server, created, count):
+        wait_until(lambda: len(created) >= count)
+        server.process.kill()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
