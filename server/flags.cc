@@ -41,9 +41,9 @@ void DeclareListeners(CLI::App& app, Flags& flags) {
 
 void DeclareStore(CLI::App& app, Flags& flags) {
   app.add_option("--db", flags.store,
-                 "SQLite file with the history (meshwright/history.db in $XDG_STATE_HOME or "
-                 "~/.local/state)")
-      ->type_name("FILE");
+                 "history: an SQLite file, or a PostgreSQL database as postgresql://... without a "
+                 "password (meshwright/history.db in $XDG_STATE_HOME or ~/.local/state)")
+      ->type_name("STORE");
   app.add_option(
          "--keep-estimates-days", flags.keep_estimates_days,
          "delete the progress and all ranked plans except the best of studies that ended this "

@@ -226,9 +226,11 @@ absl::Status OpenDoors(const ServerOptions& options, const Flags& flags, Doors& 
 absl::StatusOr<Recorder> OpenStore(const Flags& flags, const ServerOptions& options, Doors& doors) {
   const absl::Status opened = OpenDoors(options, flags, doors);
   if (!opened.ok() && !absl::IsUnavailable(opened)) return opened;
-  ASSIGN_OR_RETURN(
-      Recorder recorder,
-      Recorder::Open({.path = flags.store, .lock_wait = kLockWait, .who = "meshwrightd"}));
+  ASSIGN_OR_RETURN(Recorder recorder,
+                   Recorder::Open({.path = flags.store,
+                                   .lock_wait = kLockWait,
+                                   .who = fmt::format("meshwrightd on {}", flags.server.listen),
+                                   .runs_studies = true}));
   RETURN_IF_ERROR(OpenDoors(options, flags, doors));
   return recorder;
 }
@@ -300,7 +302,7 @@ StoreHealth WatchStore(const Flags& flags, const Engine& engine, Server& server,
     }
   };
   return StoreHealth({.check_file = [&engine] { return engine.CheckStore(); },
-                      .free_bytes = [path = flags.store] { return FreeBytes(path); },
+                      .free_bytes = [path = flags.store] { return SizeOfStore(path).free_bytes; },
                       .least_free_bytes = std::int64_t{flags.min_free_mib} << 20},
                      on_change);
 }

@@ -64,8 +64,8 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
   app.add_option("--tls-key", flags.server_files.private_key, "PEM file with its private key");
   app.add_option(
       "--db", flags.store,
-      "SQLite file with the history (meshwright/history.db in $XDG_STATE_HOME, or else in "
-      "~/.local/state)");
+      "history: an SQLite file, or a PostgreSQL database as postgresql://... without a password "
+      "(meshwright/history.db in $XDG_STATE_HOME, or else in ~/.local/state)");
   app.add_option("--chips", flags.chips, "folder with the site's own chip files");
   app.add_option("--cost-models", flags.cost_models,
                  "folder with a JSON manifest for each vendor's cost model");

@@ -79,7 +79,7 @@ int Serve(const std::string& listen, const GlobalFlags& flags) {
             return ServerInfo(*knowledge, store.ok() ? store->schema_version() : 0,
                               SizeOfStore(flags.store));
           },
-      .show = ShownStudy,
+      .show = ShowStudiesOf(flags.store),
       .learnt =
           [&](std::optional<std::int64_t> up_to) {
             return LocalHistory(flags.store, *knowledge, up_to);

@@ -96,7 +96,7 @@ int WriteStudyFile(const StudyFileFlags& flags, const GlobalFlags& global) {
                                return ServerInfo(*knowledge,
                                                  store.ok() ? store->schema_version() : 0);
                              },
-                         .show = ShownStudy};
+                         .show = ShowStudiesOf(global.store)};
   const auto answers = AnswersAbout(face, reader, flags.study);
   if (!answers.ok()) return Fail(answers.status(), global.output);
   const auto page = ReportPage(*answers);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -44,6 +45,18 @@ absl::Status WithAdvice(const absl::Status& status) {
   return WithReason(absl::Status(status.code(), message + advice), Reason(status));
 }
 
+// A study of this command would be taken for one whose server has died, because that is found out
+// by the processes of one machine.
+absl::Status CheckRunsHere(const std::string& store) {
+  if (IsStoreFile(store)) return absl::OkStatus();
+  return WithReason(
+      absl::FailedPreconditionError(fmt::format(
+          "store '{}': only a server runs studies on PostgreSQL; reach it with --server ADDRESS, "
+          "or do not record the study with --no-record",
+          store)),
+      "STORE_NEEDS_SERVER");
+}
+
 absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
   auto recorder = OpenLocalWriter(store, "meshwright tune");
   if (!recorder.ok()) return WithAdvice(recorder.status());
@@ -54,6 +67,7 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
 // open, but those with a job are left to whoever can end it. No note is written about `taken_up`:
 // the caller reports it.
 absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_view taken_up) {
+  if (!IsStoreFile(recorder.path())) return absl::OkStatus();  // a server's
   const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
   ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,
                    recorder.InterruptOrphans(IsAlive, now, has_job_left));
@@ -135,10 +149,21 @@ absl::StatusOr<HistorySource> HistoryOf(const Recorder& writer, const std::strin
   return SourceOf(std::move(reader), sequence, knowledge);
 }
 
+v1::Study ShownStudy(const std::string& store, StudyRecord record) {
+  if (!IsStoreFile(store)) return ToWire(record);  // its server may be on another machine
+  const bool has_ended = IsTerminal(record.state) || record.state == StudyState::kInterrupted;
+  if (has_ended || IsAlive(record.owner)) return ToWire(record);
+  const bool is_cancelling = record.state == StudyState::kCancelling;
+  record.state = is_cancelling ? StudyState::kCancelled : StudyState::kInterrupted;
+  if (is_cancelling) record.outcome = "cancelled";
+  return ToWire(record);
+}
+
 }  // namespace
 
 absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, ResolvedStudy asked,
                                            const Knowledge& knowledge) {
+  RETURN_IF_ERROR(CheckRunsHere(store));
   const StudyCodec codec = ProtobufCodec(knowledge);
   StudyRecord record = NewStudyRecord(asked, codec);
   ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
@@ -158,6 +183,7 @@ absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, ResolvedStu
 
 absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::string& id,
                                           LeftStudy wanted, const Knowledge& knowledge) {
+  RETURN_IF_ERROR(CheckRunsHere(store));
   const StudyCodec codec = ProtobufCodec(knowledge);
   // Reading comes first, because a writer would create a missing store.
   RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
@@ -235,19 +261,14 @@ absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowl
   return SourceOf(*std::move(recorder), sequence, knowledge);
 }
 
-v1::Study ShownStudy(StudyRecord record) {
-  const bool has_ended = IsTerminal(record.state) || record.state == StudyState::kInterrupted;
-  if (has_ended || IsAlive(record.owner)) return ToWire(record);
-  const bool is_cancelling = record.state == StudyState::kCancelling;
-  record.state = is_cancelling ? StudyState::kCancelled : StudyState::kInterrupted;
-  if (is_cancelling) record.outcome = "cancelled";
-  return ToWire(record);
+std::function<v1::Study(StudyRecord)> ShowStudiesOf(const std::string& store) {
+  return [store](StudyRecord record) { return ShownStudy(store, std::move(record)); };
 }
 
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store,
                                                          const v1::ListStudiesRequest& request) {
   ASSIGN_OR_RETURN(Recorder recorder, OpenLocalReader(store));
-  return ListStudies(HistoryQueries(DirectAccess(recorder)), request, ShownStudy);
+  return ListStudies(HistoryQueries(DirectAccess(recorder)), request, ShowStudiesOf(store));
 }
 
 absl::StatusOr<v1::Study> UpdateLocalStudy(const std::string& store,
@@ -257,7 +278,7 @@ absl::StatusOr<v1::Study> UpdateLocalStudy(const std::string& store,
   RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
   ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
   ASSIGN_OR_RETURN(StudyRecord study, recorder.EditStudy(edit));
-  return ShownStudy(std::move(study));
+  return ShownStudy(store, std::move(study));
 }
 
 absl::StatusOr<v1::DeleteStudyResponse> DeleteLocalStudy(const std::string& store,
@@ -275,6 +296,7 @@ absl::StatusOr<v1::RetryTrialsResponse> ReopenLocalStudy(const std::string& stor
                                                          const v1::RetryTrialsRequest& request) {
   ASSIGN_OR_RETURN(StudyReopening reopening, FromWire(request));
   reopening.state = StudyState::kInterrupted;
+  RETURN_IF_ERROR(CheckRunsHere(store));
   RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
   ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
   RETURN_IF_ERROR(InterruptOrphans(recorder, NowMs(), request.study_id()));
@@ -303,7 +325,7 @@ absl::StatusOr<v1::ListAttemptsResponse> ListLocalAttempts(const std::string& st
 absl::StatusOr<v1::GetStudyResponse> GetLocalStudy(const std::string& store,
                                                    const std::string& id) {
   ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
-  return GetStudy(HistoryQueries(DirectAccess(recorder)), id, ShownStudy);
+  return GetStudy(HistoryQueries(DirectAccess(recorder)), id, ShowStudiesOf(store));
 }
 
 }  // namespace meshwright

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -56,9 +57,9 @@ absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyE
 absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge,
                                            std::optional<std::int64_t> up_to_sequence);
 
-// Shows a study as the next writer will mark it (Recorder::InterruptOrphans): a killed process
-// leaves its studies in the store as they were.
-v1::Study ShownStudy(StudyRecord record);
+// Returns what shows a study of the store as the next writer will mark it
+// (Recorder::InterruptOrphans): a killed process leaves its studies in the store as they were.
+std::function<v1::Study(StudyRecord)> ShowStudiesOf(const std::string& store);
 
 // Answer as a server would. The default store may be missing, and is empty then. A study whose
 // process is gone reads as interrupted.

@@ -26,6 +26,7 @@ constexpr std::array kReasonCodes = {
     ReasonCode{"UNKNOWN_CHIP", kExitNotFound},
     ReasonCode{"DAMAGED_EXPORT", kExitInvalidInput},
     ReasonCode{"STORE_IN_USE", kExitUnavailable},
+    ReasonCode{"STORE_NEEDS_SERVER", kExitUnavailable},
     ReasonCode{"STORE_BUSY", kExitUnavailable},
     ReasonCode{"STORE_FULL", kExitUnavailable},
     ReasonCode{"STORE_CORRUPT", kExitUnavailable},

@@ -229,7 +229,7 @@ StudyLoad Engine::load() const {
   return {.searches = count(Lane::kSearches), .jobs = count(Lane::kJobs)};
 }
 
-absl::Status Engine::CheckStore() const { return state_->store.CheckFile(); }
+absl::Status Engine::CheckStore() const { return state_->store.Check(); }
 
 int Engine::schema_version() const { return state_->store.schema_version(); }
 

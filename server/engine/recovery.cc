@@ -46,9 +46,11 @@ absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_
 }
 
 absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, StudyQueue& studies) {
-  // Only one process writes the store, and its engine is just starting. So a study with our own pid
-  // was left by an earlier engine of this process.
-  const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
+  // Only one process runs studies of the store, and its engine is just starting. So a study with
+  // our own pid was left by an earlier engine of this process. The owner of a study on PostgreSQL
+  // may have been on another machine, and has lost its right to run it.
+  const bool may_live = IsStoreFile(recorder.path());
+  const auto is_alive = [&](std::string_view o) { return may_live && o != owner && IsAlive(o); };
   const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
   const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
   if (!orphans.ok()) return orphans.status();

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxIdleReaders = 8;
 
 Store::Store(Recorder writer, std::function<void(std::chrono::duration<double>)> on_write)
     : path_(writer.path()),
-      files_(path_),
+      files_(IsStoreFile(path_) ? path_ : ""),
       on_write_(std::move(on_write)),
       writer_(std::move(writer)),
       group_commit_([this](std::span<const StoreCall> calls) { return RunTogether(calls); }) {}
@@ -34,7 +34,12 @@ absl::Status Store::Read(const StoreRead& read) {
 
 absl::Status Store::Write(StoreCall call) { return group_commit_.Run(std::move(call)); }
 
-absl::Status Store::CheckFile() const { return files_.Check(); }
+absl::Status Store::Check() {
+  if (path_.empty() || IsStoreFile(path_)) return files_.Check();
+  const StoreCall nothing = [](Recorder&) { return absl::OkStatus(); };
+  const std::lock_guard lock(writer_mutex_);
+  return writer_.RunTogether({&nothing, 1}).front();
+}
 
 StoreAccess Store::Access() {
   return {.read = [this](const StoreRead& read) { return Read(read); },
@@ -56,7 +61,7 @@ absl::StatusOr<Recorder> Store::TakeReader() {
     }
   }
   RETURN_IF_ERROR(files_.Check());  // not another file that has the name now
-  return Recorder::Open({.path = path_, .read_only = true});
+  return Recorder::Open({.path = path_, .read_only = true, .who = "meshwrightd: reader"});
 }
 
 void Store::GiveBack(Recorder reader) {

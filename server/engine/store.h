@@ -35,7 +35,8 @@ class Store {
 
   // Returns UNAVAILABLE with reason STORE_LOST if the path names another file than was opened, or
   // none, or one that was emptied: whatever is written then is lost. Writes are refused with it.
-  [[nodiscard]] absl::Status CheckFile() const;
+  // For a store on PostgreSQL, returns why a transaction could not be committed now.
+  [[nodiscard]] absl::Status Check();
 
   // Returns both as functions, which are valid as long as the store is.
   [[nodiscard]] StoreAccess Access();
@@ -50,7 +51,7 @@ class Store {
   void GiveBack(Recorder reader);
   std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
 
-  const std::string path_;  // empty: in memory
+  const std::string path_;  // or address; empty: in memory
   const StoreFiles files_;  // as they were opened
   const std::function<void(std::chrono::duration<double>)> on_write_;
 

@@ -10,7 +10,8 @@
 
 namespace meshwright {
 
-// The size of a store's files, and what is free on their file system; nullopt if not known.
+// The size of a store's files, and what is free on their file system; nullopt if not known, as of a
+// store on PostgreSQL.
 struct StoreSize {
   std::optional<std::int64_t> bytes = {};
   std::optional<std::int64_t> free_bytes = {};

@@ -33,6 +33,7 @@ const Case kCases[] = {
     {"unavailable", absl::UnavailableError(""), 8},
     {"foreign_store", WithReason(absl::FailedPreconditionError(""), "FOREIGN_STORE"), 8},
     {"store_full", WithReason(absl::ResourceExhaustedError(""), "STORE_FULL"), 8},
+    {"store_needs_server", WithReason(absl::FailedPreconditionError(""), "STORE_NEEDS_SERVER"), 8},
     {"forbidden_store", WithReason(absl::PermissionDeniedError(""), "STORE_IO"), 8},
     {"deadline", absl::DeadlineExceededError(""), 9},
     {"interrupted", absl::CancelledError(""), 130},
