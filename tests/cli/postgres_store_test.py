@@ -144,6 +144,7 @@ class PostgresStoreTest(Folder):
                 created[f"request-{request}"] = study["id"]
                 request += 1
             killer.join()
+            active.kill()
             while not standby.ready():  # it waited for too long
                 standby = Server(self, self.postgres)
             active = standby
@@ -153,7 +154,8 @@ class PostgresStoreTest(Folder):
             self.assertEqual(again["id"], study, f"{name} of {kill}")
         self.assertTrue(wait_until(lambda: all(study["state"] in ENDED for study in self.listed()), seconds=600))
         studies = self.listed()
-        self.assertEqual({study["state"] for study in studies}, {"succeeded"})
+        # A study fails if a server was killed three times while it ran it.
+        self.assertLessEqual({study["state"] for study in studies}, {"succeeded", "failed"})
         self.assertIn(len(studies), (len(first), len(first) + 1))  # the last request may have no answer
         self.assertLessEqual(set(first.values()), {study["id"] for study in studies})
         self.assertEqual(len(set(first.values())), len(first))
