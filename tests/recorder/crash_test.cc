@@ -279,6 +279,12 @@ TEST_P(CrashOfTrialsTest, LosesNothingAndDoublesNothing) {
     // Measurements that were stored together are all there.
     EXPECT_THAT(CountMeasurements(*recorder),
                 testing::AnyOf((ended - 1) * (1 + kReports) + 1, ended * (1 + kReports), 0));
+    // In a file they are numbered without a gap; a sequence of PostgreSQL is not rolled back.
+    if (GetParam() == StorePlace::kFile) {
+      const auto last = recorder->LastMeasurementSequence();
+      ASSERT_TRUE(last.ok()) << last.status();
+      EXPECT_EQ(*last, CountMeasurements(*recorder));
+    }
     const auto events = recorder->ListEvents("a", 0, 1000);
     if (events.ok()) {
       EXPECT_EQ(std::ssize(*events), 1 + ended);

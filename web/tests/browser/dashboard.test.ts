@@ -168,9 +168,9 @@ describe('the overview', () => {
     const { page, faults, close } = await open(browser, base);
     const rows = page.locator('tbody tr');
     await page.goto(base);
-    await page.getByLabel('Chip', { exact: true }).selectOption('nvidia-h100-sxm5-80gb');
+    await page.getByRole('combobox', { name: 'Chip', exact: true }).selectOption('nvidia-h100-sxm5-80gb');
     await expect.poll(() => rows.count()).toBe(2); // h100x8 and h100x2048
-    await page.getByLabel('Chip', { exact: true }).selectOption('');
+    await page.getByRole('combobox', { name: 'Chip', exact: true }).selectOption('');
     // A label of a row leads to the studies that have it, too.
     await page.getByRole('link', { name: 'team=vision' }).click();
     await expect.poll(() => rows.count()).toBe(1);

@@ -178,7 +178,7 @@ describe('callers', () => {
     expect(await changes.getByRole('row').last().innerText()).toMatch(/CancelStudy\s+none\s+NOT_FOUND\s+UNKNOWN_STUDY/);
     await ci.getByRole('link', { name: 'ci' }).click();
     await expect.poll(() => page.url()).toContain('caller=ci');
-    await page.getByLabel('Call', { exact: true }).selectOption('DeleteStudy');
+    await page.getByRole('combobox', { name: 'Call', exact: true }).selectOption('DeleteStudy');
     await page.getByText('No call matches.').waitFor();
     await expectAccessible(page);
     expect(faults).toEqual([]);
