@@ -170,7 +170,7 @@ describe('a server that allows changes', () => {
     await expectAccessible(page);
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('heading', { name: 'Spring run' }).waitFor();
-    await page.getByText('team: vision').waitFor();
+    await page.getByRole('link', { name: 'team=vision' }).waitFor();
     await page.getByRole('link', { name: 'Studies', exact: true }).first().click();
     await page.getByRole('link', { name: 'Spring run' }).waitFor();
     expect(faults).toEqual([]);
@@ -199,7 +199,7 @@ describe('a server that allows changes', () => {
     await page.getByLabel('Note').fill('both');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('both', { exact: true }).waitFor();
-    await page.getByText('kept: yes').waitFor();
+    await page.getByRole('link', { name: 'kept=yes' }).waitFor();
     await close();
   });
 

@@ -115,7 +115,7 @@ describe('the coverage of a chip', () => {
     const table = page.getByRole('table', { name: 'Measured collectives by the size of the message' });
     // 21 powers of two from 512 B to 512 MiB: three lie below 4 KiB, two from 256 MiB on.
     expect(await table.getByRole('row', { name: /all-reduce, 8 ranks/ }).innerText()).toMatch(/3\s+4\s+4\s+4\s+4\s+2$/);
-    await page.getByText(/^\d+ operators with their sources$/).click();
+    await page.locator('summary', { hasText: /^\d+ operators with their sources$/ }).click();
     await expectAccessible(page);
     expect(faults).toEqual([]);
     await close();
