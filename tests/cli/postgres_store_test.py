@@ -88,7 +88,7 @@ class PostgresStoreTest(Folder):
                                        self.postgres).stdout)["studies"]
 
     def test_commands_and_a_server_share_it(self):
-        self.run_cli("history", "export", "--db", self.postgres)  # a missing store is an empty one
+        self.run_cli("history", "export", "--db", self.postgres, expect=5)  # it is not there yet
         server = self.start()
         self.run_cli("tune", *self.question(), "--server", server.address)
         (study,) = self.listed()
