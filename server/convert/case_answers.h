@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/estimate.pb.h"
+#include "meshwright/v1/service.pb.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/question/knowledge.h"
