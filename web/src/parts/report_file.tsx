@@ -12,6 +12,13 @@ export function reportAddresses(id: string): string[] {
   return ['v1/server', study, `${study}/plans?page_size=100`, `${study}/trials?page_size=1000`, `${study}/attempts`];
 }
 
+/**
+ * Returns the server's facts, as JSON, without those about the files of its store: they change from
+ * one moment to the next, and belong to no study.
+ */
+export const withoutStore = (server: string): string =>
+  server.replace(/,\s*"store_(?:free_)?bytes":\s*\d+/g, '');
+
 /** Returns the answers as one JSON text that cannot end the element that it stands in. */
 export function answersText(answers: readonly (readonly [string, string])[]): string {
   const members = answers.map(
@@ -67,7 +74,10 @@ export async function reportOf(id: string, revision: number): Promise<string> {
     Promise.all(Object.values(files).map(textAt)),
     eventsUpTo(id, revision),
   ]);
-  const held = addresses.map((address, at) => [address, answers[at] ?? ''] as const);
+  const held = addresses.map((address, at) => {
+    const answer = answers[at] ?? '';
+    return [address, address === 'v1/server' ? withoutStore(answer) : answer] as const;
+  });
   const named = Object.keys(files).map((name, at) => [name, texts[at] ?? ''] as const);
   const watched = [`v1/studies/${encodeURIComponent(id)}:watch`, events] as const;
   return reportPage(form, { ...Object.fromEntries(named), answers: answersText([...held, watched]) });

@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { studyIn } from '../../src/api/embedded';
-import { answersText, reportAddresses, reportPage } from '../../src/parts/report_file';
+import { answersText, reportAddresses, reportPage, withoutStore } from '../../src/parts/report_file';
+
+it('a file holds nothing of the files of a store', () => {
+  const server = '{"version":"1.0","limits":[],"store_bytes":517568,"store_free_bytes":65583460352}\n';
+  expect(withoutStore(server)).toBe('{"version":"1.0","limits":[]}\n');
+});
 
 describe('a file to send', () => {
   it('has the answers so that no text of theirs can end its element', () => {
