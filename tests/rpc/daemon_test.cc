@@ -142,9 +142,10 @@ TEST(DaemonStoreTest, ASecondServerOnTheSameStoreStopsAndNamesTheFirst) {
   Daemon second({"--db", path, "--log-level", "error"});
   EXPECT_EQ(second.address(), "");
   EXPECT_EQ(second.Stop(0), 8);  // after waiting for a server that is about to end
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::AllOf(HasSubstr("STORE_IN_USE"), HasSubstr(path),
-                             HasSubstr("pid " + std::to_string(first.pid()) + " (meshwrightd on ")));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      testing::AllOf(HasSubstr("STORE_IN_USE"), HasSubstr(path),
+                     HasSubstr("pid " + std::to_string(first.pid()) + " (meshwrightd on ")));
   EXPECT_EQ(first.Stop(SIGTERM), 0);
 }
 
