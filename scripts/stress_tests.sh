@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests that use processes, sockets or timers (ctest's label "processes") again and again while
-# `stress` keeps every core busy, and fails if one fails once. Twenty rounds take less than two hours on
-# two cores.
+# `stress` keeps every core busy, and fails if one fails once. The last line says how long the rounds took.
 #
 #   scripts/stress_tests.sh [ROUNDS [PRESET [REGEX]]]    20 rounds, preset release, all such tests
 set -euo pipefail

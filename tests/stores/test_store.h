@@ -8,7 +8,7 @@
 
 namespace meshwright {
 
-// Where a test keeps its store.
+// The places in which tests keep their stores.
 enum class StorePlace { kMemory, kFile, kPostgres };
 
 // A name for instances of tests.
