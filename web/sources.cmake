@@ -33,6 +33,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/step_time.ts
     src/charts/throughput.ts
     src/charts/timeline.ts
+    src/charts/uncertainty.ts
     src/main.tsx
     src/parts/alternatives.ts
     src/parts/ask_fields.tsx

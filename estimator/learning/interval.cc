@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
 
 #include "estimator/learning/calibration.h"
 #include "estimator/learning/error_sources.h"
@@ -105,16 +108,44 @@ bool KnowsChips(const FrameworkProfile& profile, const ClusterSpec& cluster) {
   });
 }
 
-// Returns the variance that a cluster unlike those of the checked runs adds.
-double ExtrapolationVariance(const FrameworkProfile& profile, const ClusterSpec& cluster) {
-  double variance = KnowsChips(profile, cluster) ? 0 : kOtherChipsSigma * kOtherChipsSigma;
-  if (profile.checked_device_count > 0) {
-    const double ratio = static_cast<double>(DeviceCount(cluster)) / profile.checked_device_count;
-    const double beyond = kDoublingSigma * std::max(0.0, std::log2(ratio));
-    variance += beyond * beyond;
-  }
-  return variance;
+// Returns the variance that devices beyond those of the largest checked run add.
+double ScaleVariance(const FrameworkProfile& profile, const ClusterSpec& cluster) {
+  if (profile.checked_device_count == 0) return 0;
+  const double ratio = static_cast<double>(DeviceCount(cluster)) / profile.checked_device_count;
+  const double beyond = kDoublingSigma * std::max(0.0, std::log2(ratio));
+  return beyond * beyond;
 }
+
+// The variance above a prediction, by source.
+class VariancesAbove {
+ public:
+  void Add(std::string_view source, double variance) {
+    if (variance > 0) variances_[std::string(source)] += variance;
+  }
+
+  void Scale(double ratio) {
+    for (auto& [source, variance] : variances_) variance *= ratio;
+  }
+
+  double Sum() const {
+    double sum = 0;
+    for (const auto& [source, variance] : variances_) sum += variance;
+    return sum;
+  }
+
+  // Returns the share of each source that has one; they add up to 1.
+  std::map<std::string, double> Shares() const {
+    const double sum = Sum();
+    std::map<std::string, double> shares;
+    for (const auto& [source, variance] : variances_) {
+      if (variance > 0) shares[source] = variance / sum;
+    }
+    return shares;
+  }
+
+ private:
+  std::map<std::string, double> variances_ = {};
+};
 
 }  // namespace
 
@@ -128,25 +159,38 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
                 const PlanPoint& point) {
   Spread spread;
   spread.provenance = Provenance::kMeasured;
-  double variance = ExtrapolationVariance(problem.profile, problem.cluster);
-  if (chip.confidence == Confidence::kLow) variance += kDoubtSigma * kDoubtSigma;
+  VariancesAbove sources;
+  double variance = 0;  // on both sides
+  const auto add = [&](std::string_view source, double more) {
+    variance += more;
+    sources.Add(source, more);
+  };
+  if (!KnowsChips(problem.profile, problem.cluster)) {
+    add(uncertainty_source::kChips, kOtherChipsSigma * kOtherChipsSigma);
+  }
+  add(uncertainty_source::kScale, ScaleVariance(problem.profile, problem.cluster));
+  if (chip.confidence == Confidence::kLow) {
+    add(uncertainty_source::kChips, kDoubtSigma * kDoubtSigma);
+  }
   const bool is_unconfirmed = HasUnconfirmedLayers(problem.model);
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const double share = estimate.breakdown[i] / estimate.step_time;
     const auto cause = static_cast<TimeCause>(i);
     Provenance from = ProvenanceOf(cause, chip, problem.profile);
     if (is_unconfirmed && IsOfLayers(cause)) from = Provenance::kAssumed;
-    variance += share * share * SigmaOf(from) * SigmaOf(from);
+    add(Word(cause), share * share * SigmaOf(from) * SigmaOf(from));
+    if (share > 0) spread.breakdown_provenance[cause] = from;
     // The runs behind the profile's spread have hardly any experts that are spread over nodes.
     const ErrorSource source = SourceOf(cause, crossings[i]);
     if (source == ErrorSource::kExpertsAcrossNodes) {
-      variance += share * share * ErrorSigma(source) * ErrorSigma(source);
+      add(Word(cause), share * share * ErrorSigma(source) * ErrorSigma(source));
     }
     if (share >= kMattersAbove) spread.provenance = std::max(spread.provenance, from);
   }
   spread.provenance = std::max(spread.provenance, problem.profile.provenance);
   spread.time_low = WithVariance(1 / problem.profile.low_time_ratio, variance);
   spread.time_high = WithVariance(problem.profile.high_time_ratio, variance);
+  sources.Add(uncertainty_source::kFramework, spread.time_high * spread.time_high - variance);
   if (!calibration.time.points.empty()) {
     // The spread of the runs replaces that of the constants, as far as the runs are about this
     // plan.
@@ -157,13 +201,20 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
     };
     spread.time_low = blend(spread.time_low);
     spread.time_high = blend(spread.time_high);
+    sources.Scale(open);
+    sources.Add(uncertainty_source::kMeasuredRuns,
+                (1 - open) * own + calibration.time.noise_variance);
   }
   const double unconfirmed = UnconfirmedVariance(point, calibration);
   spread.time_low = std::sqrt(spread.time_low * spread.time_low + unconfirmed);
   spread.time_high = std::sqrt(spread.time_high * spread.time_high + unconfirmed);
+  sources.Add(uncertainty_source::kReplicas, unconfirmed);
   if (estimate.reserved_memory / estimate.memory_capacity > kMemoryPressure) {
     spread.time_high *= kPressureRatio;
+    sources.Add(uncertainty_source::kMemoryPressure,
+                (kPressureRatio * kPressureRatio - 1) * sources.Sum());
   }
+  spread.uncertainty_ratio_by_source = sources.Shares();
   spread.memory = MemorySigma(problem, calibration);
   return spread;
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "estimator/learning/calibration.h"
 #include "estimator/learning/error_sources.h"
 #include "estimator/learning/run_residuals.h"
@@ -18,6 +21,9 @@ struct Spread {
   double time_high = 0.1;  // above it: more slows down a run than a model knows
   double memory = 0.05;
   Provenance provenance = Provenance::kAssumed;  // the weakest among the causes that matter
+  // As in Estimate.
+  std::map<TimeCause, Provenance> breakdown_provenance = {};
+  std::map<std::string, double> uncertainty_ratio_by_source = {};
 };
 
 // Returns true if measured runs of this framework back an estimate for this cluster: runs on its

@@ -217,6 +217,8 @@ void AnalyticModel::FillRates(const ParallelPlan& plan, const PlanPrices& priced
       plan.optimizer_offload_ratio > 0 &&
       host.updated_parameters_per_second == Host().updated_parameters_per_second;
   estimate.provenance = assumes_host ? Provenance::kAssumed : spread.provenance;
+  estimate.breakdown_provenance = spread.breakdown_provenance;
+  estimate.uncertainty_ratio_by_source = spread.uncertainty_ratio_by_source;
   estimate.fit_probability =
       ProbabilityBelow(static_cast<double>(estimate.reserved_memory.count),
                        static_cast<double>(estimate.memory_capacity.count), spread.memory);

@@ -94,6 +94,16 @@ struct CostModelSource {
   bool operator==(const CostModelSource&) const = default;
 };
 
+// The sources of uncertainty besides the constants behind the lines of the breakdown.
+namespace uncertainty_source {
+inline constexpr std::string_view kFramework = "framework";  // scatter of the framework's runs
+inline constexpr std::string_view kChips = "chips";          // chips that no run was checked on
+inline constexpr std::string_view kScale = "scale";          // more devices than any checked run
+inline constexpr std::string_view kMeasuredRuns = "measured_runs";  // scatter of the history's runs
+inline constexpr std::string_view kReplicas = "replicas";           // replicas that differ
+inline constexpr std::string_view kMemoryPressure = "memory_pressure";  // a nearly full device
+}  // namespace uncertainty_source
+
 // The predicted cost of a plan. docs/glossary/figures.md defines each figure.
 struct Estimate {
   Seconds step_time = Seconds(0);
@@ -108,6 +118,13 @@ struct Estimate {
   double fit_probability = 0;
   int busiest_stage = 0;
   TimeBreakdown breakdown = {};
+  // The provenance of the constants behind each line of the breakdown that is not 0; empty if the
+  // times are not the built-in model's.
+  std::map<TimeCause, Provenance> breakdown_provenance = {};
+  // The shares of the variance above the step time (of its logarithm), by source: the words of
+  // uncertainty_source and of time causes. They add up to 1; empty if the interval is not the
+  // built-in model's.
+  std::map<std::string, double> uncertainty_ratio_by_source = {};
   MemoryBreakdown memory_breakdown = {};       // breakdown of the busiest stage
   std::vector<StageMemory> stage_memory = {};  // every pipeline stage
   std::vector<StageEstimate> stages = {};      // the same stages; empty unless they name pools

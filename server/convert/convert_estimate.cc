@@ -121,6 +121,12 @@ v1::Estimate ToWire(const Estimate& estimate) {
   FillStages(estimate, wire);
   wire.set_tier(std::string(Word(estimate.tier)));
   wire.set_provenance(std::string(Word(estimate.provenance)));
+  for (const auto& [cause, provenance] : estimate.breakdown_provenance) {
+    (*wire.mutable_breakdown_provenance())[std::string(Word(cause))] = Word(provenance);
+  }
+  for (const auto& [source, ratio] : estimate.uncertainty_ratio_by_source) {
+    (*wire.mutable_uncertainty_ratio_by_source())[source] = ratio;
+  }
   FillAppliedDefaults(estimate.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(estimate.warnings.begin(), estimate.warnings.end());
   if (estimate.cost_model) FillSource(*estimate.cost_model, *wire.mutable_cost_model());

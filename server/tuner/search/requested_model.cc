@@ -156,6 +156,8 @@ void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estim
   estimate.model_flops_utilization /= ratio;
   estimate.breakdown = BreakdownOf(figures);
   estimate.provenance = Provenance::kAssumed;  // the source is not known here
+  estimate.breakdown_provenance.clear();
+  estimate.uncertainty_ratio_by_source.clear();
   if (figures.breakdown.empty()) {
     estimate.warnings.push_back(fmt::format(
         "cost model {} gave no breakdown: all its time is shown as fixed", version.name));

@@ -67,6 +67,8 @@ RankedPlan AtExpectation(RankedPlan known, const Estimate& vendors, const Expect
   estimate.breakdown = vendors.breakdown;
   for (Seconds& part : estimate.breakdown) part *= ratio;
   estimate.provenance = vendors.provenance;
+  estimate.breakdown_provenance = vendors.breakdown_provenance;
+  estimate.uncertainty_ratio_by_source.clear();
   estimate.cost_model = vendors.cost_model;
   estimate.warnings = vendors.warnings;
   return known;

@@ -72,6 +72,7 @@ RankedPlan RankMeasured(const Ran& run, const ParallelPlan& plan, const Problem&
   estimate.fits = true;
   estimate.fit_probability = 1;
   estimate.provenance = Provenance::kMeasured;
+  estimate.uncertainty_ratio_by_source = {{std::string(uncertainty_source::kMeasuredRuns), 1}};
   estimate.warnings.clear();  // they concern the expectation
   return ranked;
 }

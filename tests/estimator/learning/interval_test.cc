@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <ostream>
 #include <string>
@@ -57,6 +58,55 @@ TEST(Interval, WiderForAnUnmeasuredChip) {
   EXPECT_EQ(unknown.step_time, known.step_time);
   EXPECT_GT(Width(unknown), 1.1 * Width(known));
   EXPECT_GT(unknown.provenance, known.provenance);
+}
+
+// The variance above a step time, undone from the interval.
+double VarianceAbove(const Estimate& e) {
+  return std::pow(std::log(e.step_time_high / e.step_time) / kCentral80, 2);
+}
+
+TEST(Interval, TellsItsSources) {
+  OwnedProblem problem = A100Problem();
+  problem.profile.high_time_ratio = 1.2;
+  ChipSpec& chip = problem.cluster.pools.front().chip;
+  chip.gemm_provenance = Provenance::kPublished;
+  const Estimate estimate = FullOf(problem, kPlan);
+  const std::map<std::string, double>& shares = estimate.uncertainty_ratio_by_source;
+  double sum = 0;
+  for (const auto& [source, share] : shares) sum += share;
+  EXPECT_NEAR(sum, 1, 1e-12);
+  // The scatter of the framework's runs and published figures of 0.15, as the page says.
+  EXPECT_NEAR(shares.at("framework") * VarianceAbove(estimate),
+              std::pow(std::log(1.2) / kCentral80, 2), 1e-12);
+  const double matmul =
+      estimate.breakdown[static_cast<std::size_t>(TimeCause::kMatmul)] / estimate.step_time;
+  EXPECT_NEAR(shares.at("matmul") * VarianceAbove(estimate), std::pow(0.15 * matmul, 2), 1e-12);
+  EXPECT_EQ(shares.count("chips"), 0U);  // runs on this chip were checked
+  EXPECT_EQ(estimate.breakdown_provenance.at(TimeCause::kMatmul), Provenance::kPublished);
+  EXPECT_EQ(estimate.breakdown_provenance.count(TimeCause::kContextParallel), 0U);  // takes no time
+
+  problem.profile.checked_chips.clear();
+  const Estimate elsewhere = FullOf(problem, kPlan);
+  EXPECT_NEAR(elsewhere.uncertainty_ratio_by_source.at("chips") * VarianceAbove(elsewhere),
+              0.05 * 0.05, 1e-12);
+}
+
+// A run of the plan itself takes the place of the framework's scatter.
+TEST(Interval, OfMeasuredRunsTellsThem) {
+  const OwnedProblem problem = A100Problem();
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  const Estimate estimate = FullOf(problem, kPlan);
+  const PlanPoint point = {.work = 21};
+  Calibration calibration;
+  const auto shares = [&] {
+    return SpreadOf(estimate, chip, problem.View(), {}, calibration, point)
+        .uncertainty_ratio_by_source;
+  };
+  EXPECT_EQ(shares().count("measured_runs"), 0U);
+  const double before = shares().at("framework");
+  calibration.time = FitResiduals(std::vector<RunResidual>{{.point = point}}, kTimePrior);
+  EXPECT_GT(shares().at("measured_runs"), 0);
+  EXPECT_LT(shares().at("framework"), before);
 }
 
 // Replicas that differ add a spread of 0.16, until a run of such a plan is known.

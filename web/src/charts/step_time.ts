@@ -154,9 +154,12 @@ export function keysOf(maps: readonly Record<string, number>[], order: readonly 
 export function breakdownSpec(alternatives: readonly Alternative[], text: Text): ChartSpec {
   const { format, say } = text;
   const rows = alternatives.flatMap(({ name, plan }) =>
-    plan.estimate ? [{ name, parts: plan.estimate.breakdown_seconds }] : [],
+    plan.estimate
+      ? [{ name, parts: plan.estimate.breakdown_seconds, provenances: plan.estimate.breakdown_provenance ?? {} }]
+      : [],
   );
   const keys = keysOf(rows.map(({ parts }) => parts), timeOrder);
+  const founded = rows.filter(({ provenances }) => Object.keys(provenances).length > 0);
   const first = rows[0];
   const total = first ? Object.values(first.parts).reduce((sum, part) => sum + part, 0) : 0;
   const largest = first
@@ -181,11 +184,25 @@ export function breakdownSpec(alternatives: readonly Alternative[], text: Text):
       color: (palette) => palette.time[key] ?? palette.quiet,
     })),
     table: {
-      columns: [{ label: say('cause') }, ...rows.map(({ name }) => ({ label: name, isNumber: true }))],
-      keys: ['cause', ...rows.map(({ name }) => `${name} seconds`)],
+      columns: [
+        { label: say('cause') },
+        ...rows.map(({ name }) => ({ label: name, isNumber: true })),
+        ...founded.map(({ name }) => ({ label: say('breakdown.provenance', { name }) })),
+      ],
+      keys: [
+        'cause',
+        ...rows.map(({ name }) => `${name} seconds`),
+        ...founded.map(({ name }) => `${name} provenance`),
+      ],
       rows: keys.map((key) => [
         { text: text.word('time', key), value: key },
         ...rows.map(({ parts }) => numberCell(format.seconds(parts[key] ?? 0), parts[key] ?? 0)),
+        ...founded.map(({ provenances }) => {
+          const provenance = provenances[key];
+          return provenance === undefined
+            ? { text: '–', value: null }
+            : { text: text.word('provenance', provenance), value: provenance };
+        }),
       ]),
     },
     option: (palette) => ({

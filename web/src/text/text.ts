@@ -29,6 +29,7 @@ export type WordGroup =
   | 'state'
   | 'outcome'
   | 'time'
+  | 'uncertaintySource'
   | 'memory'
   | 'rule'
   | 'field'

@@ -8,6 +8,7 @@ import { clusterFacts, layoutOf } from '../charts/cluster';
 import { communicationSpec } from '../charts/communication';
 import { memorySpec, stagesSpec } from '../charts/memory';
 import { breakdownSpec } from '../charts/step_time';
+import { uncertaintySpec } from '../charts/uncertainty';
 import { alternativesOf, judgedSeconds } from '../parts/alternatives';
 import { LaunchBox } from '../parts/launch';
 import { ServerSentences, Shown, Tile } from '../parts/pieces';
@@ -71,6 +72,7 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
     const rooms = rows?.map((row) => ({ ...row, name: stageName(row, text) }));
     return {
       breakdown: breakdownSpec(chosen && !isChosen ? [self, chosen] : [self], text),
+      uncertainty: uncertaintySpec(name, estimate, text),
       memory: memorySpec(estimate, text),
       stages: estimate.peak_memory_bytes_by_stage.length > 1 ? stagesSpec(estimate, text, rooms) : undefined,
     };
@@ -112,6 +114,7 @@ function Detail({ study, ranked, rank }: { study: GetStudyResponse; ranked: Rank
         <Tile label={say('tier')} value={text.word('provenance', estimate.tier)} note={say('tier.note')} />
       </dl>
       <Chart spec={charts.breakdown} />
+      {charts.uncertainty && <Chart spec={charts.uncertainty} />}
       {communication && <Chart spec={communication} />}
       <div class={charts.stages ? 'pair' : ''}>
         <Chart spec={charts.memory} />

@@ -5,6 +5,7 @@ import { paletteOf } from '../../src/charts/palette';
 import { eventText, funnelSpec, hasDeviceTime, progressPoints, progressSpec, trialsSpec } from '../../src/charts/search';
 import { csvOf, jsonOf, numberCell, textCell } from '../../src/charts/spec';
 import { breakdownSpec, causeDifferences, differenceSpec, intervalsSpec, keysOf } from '../../src/charts/step_time';
+import { uncertaintySpec } from '../../src/charts/uncertainty';
 import { alternativesOf } from '../../src/parts/alternatives';
 import { textOf } from '../../src/text/text';
 import { estimate, ranked, study, trial } from './samples';
@@ -21,6 +22,30 @@ const slower = ranked('b', {
 });
 const [chosen, other] = alternativesOf(study([ranked('a'), slower], ranked('a')), text);
 if (!chosen || !other) throw new Error('two alternatives');
+
+describe('the uncertainty of a step', () => {
+  it('is told by source, the largest first, with what constants rest on', () => {
+    const spec = uncertaintySpec(
+      'Plan 1',
+      estimate({
+        uncertainty_ratio_by_source: { framework: 0.7, matmul: 0.1, scale: 0.2 },
+        breakdown_provenance: { matmul: 'published' },
+      }),
+      text,
+    );
+    expect(plain(spec?.sentence ?? '')).toBe(
+      'Four of five runs of Plan 1 should take 8.00 – 12.0 s. Most of what can make a step longer: scatter of the framework’s runs (70.0 %), more devices than in any checked run (20.0 %).',
+    );
+    expect(spec?.table.rows.map((row) => row.map((cell) => cell.value))).toEqual([
+      ['framework', 0.7, null],
+      ['scale', 0.2, null],
+      ['matmul', 0.1, 'published'],
+    ]);
+  });
+  it('is not told where a vendor’s model gave the interval', () => {
+    expect(uncertaintySpec('Plan 1', estimate({ uncertainty_ratio_by_source: {} }), text)).toBeUndefined();
+  });
+});
 
 describe('tables of charts', () => {
   const table = {

@@ -25,7 +25,7 @@ describe('messages', () => {
       .map((name) => readFileSync(`src/${name}`, 'utf8'))
       .join('\n');
     // Keys of a group are made from words of the wire.
-    const groups = /^(state|outcome|trial|time|memory|rule|provenance|field|theme|tab|connection|source|dimension|group|span|linkPath|modelKind|modelState|readiness|readinessNote|confidence|area|verdict|mixCause|generation|role|protocol|operator|operatorDetail|check)\./;
+    const groups = /^(state|outcome|trial|time|memory|rule|provenance|field|theme|tab|connection|source|dimension|group|span|linkPath|modelKind|modelState|readiness|readinessNote|confidence|area|verdict|mixCause|generation|role|protocol|operator|operatorDetail|check|uncertaintySource)\./;
     const unused = Object.keys(en).filter(
       (key) => !groups.test(key) && !sources.includes(`'${key}'`),
     );
