@@ -288,17 +288,16 @@ class ReplicaLister {
     }
   }
 
-  // Under kFull each stage recomputes as few layers as fit, or every layer if none is enough.
+  // Under kFull each stage recomputes as few layers as fit. A framework may need stages of one
+  // place to recompute alike in all groups: then as few as fit in all of them.
   void Price(ParallelPlan plan, RecomputeGranularity recompute) {
     for (ReplicaGroup& group : plan.replica_groups) {
       for (StagePlan& stage : group.stages) stage.recompute = {.granularity = recompute};
     }
-    const ParallelPlan every_layer = plan;
     if (recompute == RecomputeGranularity::kFull && !RecomputeLeast(plan)) return;
-    // A framework may need all stages to recompute alike.
     if (!BrokenRules(estimator_problem_, plan).empty()) {
       if (recompute != RecomputeGranularity::kFull) return;
-      plan = every_layer;
+      RecomputeAlike(plan);
       if (!BrokenRules(estimator_problem_, plan).empty()) return;
     }
     ++listed_.count;
@@ -327,6 +326,24 @@ class ReplicaLister {
       }
     }
     return true;
+  }
+
+  // Gives stages of one place the recomputation of the group that needs most, if the groups have
+  // equally many stages.
+  static void RecomputeAlike(ParallelPlan& plan) {
+    const std::size_t stages = plan.replica_groups.front().stages.size();
+    for (const ReplicaGroup& group : plan.replica_groups) {
+      if (group.stages.size() != stages) return;
+    }
+    for (std::size_t i = 0; i < stages; ++i) {
+      const auto needs = [i](const ReplicaGroup& group) {
+        const std::vector<int>& counts = group.stages[i].recompute.layer_counts;
+        return counts.empty() ? 0 : counts.front();
+      };
+      const RecomputePlan most =
+          std::ranges::max_element(plan.replica_groups, {}, needs)->stages[i].recompute;
+      for (ReplicaGroup& group : plan.replica_groups) group.stages[i].recompute = most;
+    }
   }
 
   const Problem& problem_;

@@ -410,7 +410,19 @@ class ReplicaSearcher {
       tail = std::max(tail, found->tail);
       works.push_back({.micro_batches = micro_batches, .split = found->split});
     }
-    if (longest + tail < UsefulTime()) Decide(PlanOf(opened.combination, works));
+    if (longest + tail >= UsefulTime()) return;
+    if (space_.NeedsEqualShapes()) LevelRecomputation(works);
+    Decide(PlanOf(opened.combination, works));
+  }
+
+  // Lets the stages of one place recompute as many layers in all groups: as many as the group that
+  // needs most. The groups have equally many stages with equally many layers.
+  static void LevelRecomputation(std::vector<ReplicaWork>& works) {
+    for (std::size_t stage = 0; stage < works.front().split.size(); ++stage) {
+      int most = 0;
+      for (const ReplicaWork& work : works) most = std::max(most, work.split[stage].recomputed);
+      for (ReplicaWork& work : works) work.split[stage].recomputed = most;
+    }
   }
 
   static bool AreEqual(const std::vector<int>& counts) {

@@ -60,13 +60,7 @@ ReplicaSpace::ReplicaSpace(const Problem& problem, const MixedSpace& mixed)
       if (degrees.sequence_parallel && tensor == 1) continue;
       const int experts = degrees.expert_parallel * degrees.expert_tensor_parallel;
       if (has_experts && experts != tensor) continue;
-      SharedByReplicas shared = {.degrees = degrees, .tensor_parallel = tensor};
-      if (needs_equal_shapes_ && degrees.recompute == MixRecompute::kLeastFull) {
-        shared.degrees.recompute = MixRecompute::kNone;
-        shared_.push_back(shared);
-        shared.degrees.recompute = MixRecompute::kEveryLayer;
-      }
-      shared_.push_back(shared);
+      shared_.push_back({.degrees = degrees, .tensor_parallel = tensor});
     }
   }
 }
