@@ -22,6 +22,7 @@ set(MESHWRIGHT_WEB_SOURCES
     src/charts/engine.ts
     src/charts/front.ts
     src/charts/gains.ts
+    src/charts/measured_front.ts
     src/charts/memory.ts
     src/charts/palette.ts
     src/charts/pool_links.ts

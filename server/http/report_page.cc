@@ -82,6 +82,7 @@ std::vector<std::string> ReportAddresses(std::string_view study_id) {
           study,
           study + "/plans?page_size=100",
           study + "/trials?page_size=1000",
+          study + "/paretoTrials?page_size=1000",
           study + "/attempts",
           study + ":watch"};
 }

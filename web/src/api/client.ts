@@ -21,6 +21,7 @@ import type {
   ListCostModelsResponse,
   ListJobReportsResponse,
   ListMeasurementsResponse,
+  ListParetoTrialsResponse,
   ListPlansResponse,
   ListStudiesResponse,
   ListTrialsResponse,
@@ -182,6 +183,9 @@ export const api = {
   /** The simulated step of a plan over time. */
   trace: (id: string, rank: number, signal?: AbortSignal) =>
     read<Trace>(['studies', id, 'plans', `${rank}:trace`], {}, signal),
+  /** The trials that no other beats in measured step time and memory, the fastest first; at most 1,000. */
+  paretoTrials: (id: string, signal?: AbortSignal) =>
+    read<ListParetoTrialsResponse>(['studies', id, 'paretoTrials'], { page_size: 1000 }, signal),
   trials: (id: string, query: Query, signal?: AbortSignal) =>
     read<ListTrialsResponse>(['studies', id, 'trials'], query, signal),
   trial: (id: string, number: string, signal?: AbortSignal) =>

@@ -9,7 +9,7 @@ import { save } from './save';
 /** The addresses that a file holds; server/http/report_page.cc has the same list. */
 export function reportAddresses(id: string): string[] {
   const study = `v1/studies/${encodeURIComponent(id)}`;
-  return ['v1/server', study, `${study}/plans?page_size=100`, `${study}/trials?page_size=1000`, `${study}/attempts`];
+  return ['v1/server', study, `${study}/plans?page_size=100`, `${study}/trials?page_size=1000`, `${study}/paretoTrials?page_size=1000`, `${study}/attempts`];
 }
 
 /**

@@ -6,6 +6,7 @@ import { useRead } from '../api/use_read';
 import type { ListTrialsResponse } from '../api/wire';
 import { Chart } from '../charts/chart';
 import { hasDeviceTime, trialsSpec } from '../charts/search';
+import { measuredFrontSpec } from '../charts/measured_front';
 import { FilterBar, PageLinks, SelectFilter } from '../parts/filters';
 import { useGradually } from '../parts/gradually';
 import { Shown } from '../parts/pieces';
@@ -17,6 +18,17 @@ import { useText } from '../text/text';
 /** A file to send has the first thousand; a page of a server draws in a moment. */
 const trialQuery = embedded ? { page_size: 1000 } : { page_size: 200 };
 const outcomes = ['ok', 'oom', 'crash', 'hang', 'timeout', 'cancelled'];
+
+/** The front of all measured trials of a study, with those of the page beside it. */
+function MeasuredFront({ id, trials }: { id: string; trials: ListTrialsResponse['trials'] }) {
+  const text = useText();
+  const { data } = useRead(`front ${id} ${trials.length}`, (signal) => api.paretoTrials(id, signal));
+  const spec = useMemo(
+    () => data && measuredFrontSpec(data.trials, trials, text),
+    [data, trials, text],
+  );
+  return spec ? <Chart spec={spec} /> : null;
+}
 
 function Listed(props: { id: string; place: Place; trials: ListTrialsResponse['trials']; isPart: boolean }) {
   const { id, place, trials, isPart } = props;
@@ -41,6 +53,7 @@ function Listed(props: { id: string; place: Place; trials: ListTrialsResponse['t
           />
         )}
       </Chart>
+      <MeasuredFront id={id} trials={trials} />
       {isPart && (
         <p class="note-box">
           {say('trials.part', { count: trials.length })}
