@@ -85,7 +85,7 @@ std::vector<absl::Status> Recorder::RunTogether(std::span<const StoreCall> calls
   return results;
 }
 
-absl::Status Recorder::Backup(const std::string& path) const {
+absl::Status Recorder::Backup(const std::string& path, const std::stop_token& stop) const {
   if (connection_->InTransaction()) {
     return absl::FailedPreconditionError("a backup is not made among calls that run together");
   }
@@ -98,7 +98,7 @@ absl::Status Recorder::Backup(const std::string& path) const {
   if (std::filesystem::exists(path, error)) {
     return absl::AlreadyExistsError(fmt::format("backup '{}' exists; name a new file", path));
   }
-  return CopyStore(*file, path);
+  return CopyStore(*file, path, stop);
 }
 
 }  // namespace meshwright

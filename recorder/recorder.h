@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -273,8 +274,8 @@ class Recorder {
                                               ConflictPolicy policy);
 
   // Writes a consistent copy into a new file, while others read and write. ALREADY_EXISTS if the
-  // file exists.
-  absl::Status Backup(const std::string& path) const;
+  // file exists; CANCELLED, without a file, once a stop is requested.
+  absl::Status Backup(const std::string& path, const std::stop_token& stop = {}) const;
 
   // Runs calls one after the other and makes all of them durable with one sync. Returns the status
   // of each call, or the reason for which it was not stored after all. A call may call the Recorder

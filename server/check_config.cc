@@ -2,6 +2,7 @@
 
 #include "recorder/recorder.h"
 #include "search_space/base/status.h"
+#include "server/backups.h"
 #include "server/guards.h"
 #include "server/http/listen_address.h"
 #include "server/plugins/manifest.h"
@@ -33,6 +34,7 @@ std::vector<absl::Status> CheckConfig(const Flags& flags) {
   add(ReadCallers(flags.callers).status());
   if (!flags.tls.certificate.empty()) add(CheckTls(flags.tls));
   add(CheckStore(flags.store));
+  if (!flags.backups.folder.empty()) add(CheckBackupFolder(flags.backups.folder));
   add(LoadKnowledge(flags.chips).status());
   if (!flags.cost_models.empty()) add(LoadManifests(flags.cost_models).status());
   add(JobRulesOf(flags).status());

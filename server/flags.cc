@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "recorder/sql/postgres.h"
 #include "server/version/version.h"
 
 namespace meshwright {
@@ -54,6 +55,18 @@ void DeclareStore(CLI::App& app, Flags& flags) {
                  "delete audit events, which say who has called what, after this many days")
       ->type_name("DAYS")
       ->check(CLI::Range(1, 36500))
+      ->capture_default_str();
+  app.add_option("--backup-folder", flags.backups.folder,
+                 "folder for copies of the history, which must exist; best on another disk (none)")
+      ->type_name("FOLDER");
+  app.add_option("--backup-hours", flags.backups.hours, "hours between two copies")
+      ->type_name("HOURS")
+      ->check(CLI::Range(1, 8760))
+      ->capture_default_str();
+  app.add_option("--backup-count", flags.backups.count,
+                 "copies that are kept; older ones are deleted")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   app.add_option("--min-free-mib", flags.min_free_mib,
                  "free MiB on the file system of the history below which health checks say "
@@ -115,6 +128,10 @@ std::vector<std::string> FlagConflicts(const Flags& flags) {
   }
   if (flags.allows_http_writes && flags.http.empty()) {
     conflicts.emplace_back("http-writes needs http");
+  }
+  if (!flags.backups.folder.empty() && IsPostgresAddress(flags.store)) {
+    conflicts.emplace_back(
+        "backup-folder copies a file, and db names a PostgreSQL database; pg_dump copies it");
   }
   return conflicts;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "server/backups.h"
 #include "server/rpc/server.h"
 #include "server/rpc/tls.h"
 
@@ -22,6 +23,7 @@ struct Flags {
   std::string store = {};                       // empty: DefaultStorePath()
   std::optional<int> keep_estimates_days = {};  // absent: for ever
   int keep_audit_days = 365;
+  BackupPlan backups = {};
   int min_free_mib = 64;
   int drain_seconds = 5;
   std::string chips = {};

@@ -24,6 +24,7 @@
 #include "recorder/recorder.h"
 #include "search_space/base/status.h"
 #include "server/auth/callers.h"
+#include "server/backups.h"
 #include "server/changes/study_changes.h"
 #include "server/check_config.h"
 #include "server/config_file.h"
@@ -277,13 +278,14 @@ EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model, Metrics
 }
 
 MetricReadings ReadingsOf(const std::string& store, const Engine& engine, const Server& server,
-                          bool serves) {
+                          const Backups& backups, bool serves) {
   const StoreSize size = SizeOfStore(store);
   return {.studies = engine.load(),
           .calls = server.load(),
           .answer_cache_bytes = static_cast<std::int64_t>(engine.answers().bytes()),
           .store_bytes = size.bytes,
           .store_free_bytes = size.free_bytes,
+          .newest_backup_seconds = backups.newest_seconds(),
           .serves = serves,
           .process = ReadOwnUse()};
 }
@@ -322,6 +324,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   if (flags.allows_jobs && !flags.allows_insecure_jobs) {
     RETURN_IF_ERROR(CheckJobsAreGuarded(flags.callers, flags.server.listen));
   }
+  if (!flags.backups.folder.empty()) RETURN_IF_ERROR(CheckBackupFolder(flags.backups.folder));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = OptionsOf(flags, registry.get());
@@ -352,7 +355,8 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   const ReadFace face = FaceOf(options, metrics, knowledge, *engine, std::move(writes));
   std::atomic<bool> serves = true;
   StoreHealth health = WatchStore(flags, *engine, *server, serves);
-  metrics.ReadBy([&] { return ReadingsOf(flags.store, *engine, *server, serves); });
+  const Backups backups(flags.backups, flags.store, engine->queries());
+  metrics.ReadBy([&] { return ReadingsOf(flags.store, *engine, *server, backups, serves); });
   doors.dashboard.handler->PassTo(DashboardHandler(face));
   doors.metrics.handler->PassTo(MetricsHandler(face.metrics, callers.get()));
 

@@ -199,16 +199,29 @@ absl::StatusOr<std::int64_t> SqliteConnection::TakeNumber(std::string_view table
   return QueryInteger(this, fmt::format("SELECT seq FROM sqlite_sequence {}", where));
 }
 
-absl::Status SqliteConnection::CopyPagesInto(const std::string& path) {
+absl::Status SqliteConnection::CopyPagesInto(const std::string& path, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(const auto target, Open(path, ConnectionMode::kReadWrite));
-  sqlite3* const raw = target->sqlite_.get();
+  // All steps read the snapshot of this transaction, which in WAL mode blocks no writer.
+  RETURN_IF_ERROR(Execute("BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1"));
+  absl::Status copied = CopySnapshotInto(*target, path, stop);
+  if (const absl::Status ended = Execute("ROLLBACK"); copied.ok()) copied = ended;
+  return copied;
+}
+
+absl::Status SqliteConnection::CopySnapshotInto(const SqliteConnection& target,
+                                                const std::string& path,
+                                                const std::stop_token& stop) {
+  constexpr int kPagesBetweenStops = 4096;
+  sqlite3* const raw = target.sqlite_.get();
   sqlite3_backup* backup = sqlite3_backup_init(raw, "main", sqlite_.get(), "main");
   if (backup == nullptr) return SqlError(raw);
-  // Copies all pages in one step, so that the copy is a snapshot; in WAL mode this blocks no
-  // writer.
-  const int step = sqlite3_backup_step(backup, -1);
+  int step = SQLITE_OK;
+  while (step == SQLITE_OK && !stop.stop_requested()) {
+    step = sqlite3_backup_step(backup, kPagesBetweenStops);
+  }
   const int finish = sqlite3_backup_finish(backup);
   if (finish != SQLITE_OK) return SqlError(raw);
+  if (step == SQLITE_OK) return absl::CancelledError(fmt::format("backup '{}': stopped", path));
   // Finish does not report a step that met a lock, after which the copy is incomplete.
   if (step != SQLITE_DONE) {
     return WithReason(absl::UnavailableError(fmt::format("backup '{}': the store is busy", path)),

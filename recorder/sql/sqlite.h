@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -34,13 +35,16 @@ class SqliteConnection final : public Connection {
   absl::StatusOr<std::int64_t> TakeNumber(std::string_view table, std::string_view column) override;
 
   // Copies all pages into a new file. The copy is a consistent state, even while others read and
-  // write.
-  absl::Status CopyPagesInto(const std::string& path);
+  // write. The connection is in no transaction. CANCELLED once a stop is requested.
+  absl::Status CopyPagesInto(const std::string& path, const std::stop_token& stop);
 
   // Closing the last connection of a WAL file writes its log into the file, unless it is kept.
   void KeepLogOnClose(bool keep);
 
  private:
+  absl::Status CopySnapshotInto(const SqliteConnection& target, const std::string& path,
+                                const std::stop_token& stop);
+
   struct Close {
     void operator()(sqlite3* connection) const noexcept;
   };

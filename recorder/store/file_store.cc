@@ -185,11 +185,15 @@ absl::StatusOr<OpenedStore> OpenFileStore(const OpenOptions& options) {
   return options.read_only ? OpenReader(path) : OpenWriter(path, options);
 }
 
-absl::Status CopyStore(SqliteConnection& source, const std::string& path) {
+absl::Status CopyStore(SqliteConnection& source, const std::string& path,
+                       const std::stop_token& stop) {
   const std::string partial = path + ".partial";
   std::error_code error;
   std::filesystem::remove(partial, error);  // left by an earlier copy that was interrupted
-  RETURN_IF_ERROR(source.CopyPagesInto(partial));
+  if (absl::Status copied = source.CopyPagesInto(partial, stop); !copied.ok()) {
+    std::filesystem::remove(partial, error);
+    return copied;
+  }
   std::filesystem::rename(partial, path, error);
   if (error) {
     return WithReason(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,7 +17,8 @@ absl::StatusOr<OpenedStore> OpenFileStore(const OpenOptions& options);
 
 // Copies an open store into the file `path` with SQLite's online backup. The copy is a consistent
 // state, even while others read and write. The file appears under its name only when it is complete
-// and durable, and replaces an existing file.
-absl::Status CopyStore(SqliteConnection& source, const std::string& path);
+// and durable, and replaces an existing file. CANCELLED, without a file, once a stop is requested.
+absl::Status CopyStore(SqliteConnection& source, const std::string& path,
+                       const std::stop_token& stop = {});
 
 }  // namespace meshwright

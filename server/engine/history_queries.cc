@@ -121,7 +121,8 @@ absl::StatusOr<JobReportPage> HistoryQueries::ListJobReports(MeasurementFilter f
   });
 }
 
-absl::StatusOr<BackupFile> HistoryQueries::Backup(std::string_view label) const {
+absl::StatusOr<BackupFile> HistoryQueries::Backup(std::string_view label, const std::string& folder,
+                                                  const std::stop_token& stop) const {
   return ReadFrom(store_, [&](const Recorder& recorder) -> absl::StatusOr<BackupFile> {
     const std::filesystem::path store = recorder.path();
     if (store.empty()) {
@@ -130,8 +131,9 @@ absl::StatusOr<BackupFile> HistoryQueries::Backup(std::string_view label) const 
     }
     BackupFile backup = {
         .name = fmt::format("{}-{}{}", store.stem().string(), label, store.extension().string())};
-    const std::filesystem::path copy = store.parent_path() / backup.name;
-    RETURN_IF_ERROR(recorder.Backup(copy.string()));
+    const std::filesystem::path copy =
+        (folder.empty() ? store.parent_path() : std::filesystem::path(folder)) / backup.name;
+    RETURN_IF_ERROR(recorder.Backup(copy.string(), stop));
     std::error_code ignored;  // the copy is complete anyway
     backup.size_bytes = static_cast<std::int64_t>(std::filesystem::file_size(copy, ignored));
     return backup;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,9 +76,12 @@ class HistoryQueries {
                                                              const Knowledge& knowledge,
                                                              const StudyCodec& codec) const;
 
-  // Copies the store to a new file beside it while others read and write: "history-LABEL.db" for
-  // "history.db". Returns FAILED_PRECONDITION for a store in memory.
-  [[nodiscard]] absl::StatusOr<BackupFile> Backup(std::string_view label) const;
+  // Copies the store to a new file while others read and write: "history-LABEL.db" for
+  // "history.db", in a folder or, if none is given, beside the store. Returns FAILED_PRECONDITION
+  // for a store in memory, UNIMPLEMENTED for one on PostgreSQL, CANCELLED once a stop is requested.
+  [[nodiscard]] absl::StatusOr<BackupFile> Backup(std::string_view label,
+                                                  const std::string& folder = {},
+                                                  const std::stop_token& stop = {}) const;
 
  private:
   const StoreAccess store_;

@@ -119,6 +119,9 @@ void SetReadings(const MetricReadings& now, ReadingGauges& gauges) {
   gauges.SetKnown("meshwright_store_size_bytes", "Bytes of the store's files.", now.store_bytes);
   gauges.SetKnown("meshwright_store_free_bytes", "Bytes that are free on the store's file system.",
                   now.store_free_bytes);
+  gauges.SetKnown("meshwright_backup_timestamp_seconds",
+                  "Time of the newest copy of the store in --backup-folder, since 1970-01-01 UTC.",
+                  now.newest_backup_seconds);
   // Prometheus' own names for these.
   gauges.SetKnown("process_resident_memory_bytes",
                   "Bytes of the program's memory that are resident.", now.process.resident_bytes);

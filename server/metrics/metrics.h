@@ -21,6 +21,8 @@ struct MetricReadings {
   std::int64_t answer_cache_bytes = 0;
   std::optional<std::int64_t> store_bytes = {};       // absent: not known
   std::optional<std::int64_t> store_free_bytes = {};  // of its file system
+  // The time of the newest copy of the store, since 1970-01-01 UTC; absent: there is none.
+  std::optional<std::int64_t> newest_backup_seconds = {};
   bool serves = false;                                // as health checks say
   OwnUse process = {};
 };

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -220,6 +221,47 @@ class ServerOperationsTest(Folder):
         self.wait_for_health(1)
         self.assertEqual(len(self.logged("event=store_bad", "reason=STORE_NEARLY_FULL")), 1)
         self.assertEqual(len(self.logged("event=store_well")), 1)
+
+    def copies(self):
+        return sorted(path.name for path in (self.folder / "copies").iterdir())
+
+    def test_the_store_is_copied_and_old_copies_go(self):
+        (self.folder / "copies").mkdir()
+        old = [f"server-2026010{day}T000000Z.db" for day in range(1, 5)]
+        others = ["other-20260101T000000Z.db", "server-20260101T000000Z.db.txt", "server-20261301T000000Z.db"]
+        for name in old + others:
+            (self.folder / "copies" / name).write_text("")
+        self.start("--backup-folder", str(self.folder / "copies"), "--backup-count", "3")
+        self.assertTrue(wait_until(lambda: len(self.logged("event=backup_deleted")) == 2))
+        made, = self.logged("event=backup_made")
+        name = re.search(r"file=(server-\d{8}T\d{6}Z\.db)", made).group(1)
+        self.assertEqual(self.copies(), sorted([*others, *old[2:], name]))
+        taken = self.value("meshwright_backup_timestamp_seconds")
+        self.assertAlmostEqual(taken, (self.folder / "copies" / name).stat().st_mtime, delta=60)
+        restored = shutil.copy(self.folder / "copies" / name, self.folder / "restored.db")
+        self.run_cli("history", "list", "--db", str(restored))
+        self.assertEqual((self.folder / "copies" / name).stat().st_mode & 0o777, 0o600)
+
+        # The next copy is due a day after this one, also for another server.
+        self.server.terminate()
+        self.assertEqual(self.server.wait(60), 0)
+        self.start("--backup-folder", str(self.folder / "copies"), "--backup-count", "1")
+        self.assertTrue(wait_until(lambda: len(self.logged("event=backup_deleted")) == 2))
+        self.assertEqual(self.copies(), sorted([*others, name]))
+        self.assertEqual(self.value("meshwright_backup_timestamp_seconds"), taken)
+        self.assertFalse(self.logged("event=backup_made"))
+
+    def test_a_folder_for_copies_that_is_not_there(self):
+        for flags, code, words in [
+                (["--backup-folder", str(self.folder / "none")], 5, "does not exist"),
+                (["--backup-folder", __file__], 3, "is not a folder"),
+                (["--backup-folder", str(self.folder), "--db", "postgresql://nobody@/none"], 2, "pg_dump"),
+                (["--backup-hours", "0"], 2, "--backup-hours")]:
+            run = subprocess.run([MESHWRIGHTD, "--listen", "127.0.0.1:0", "--db", str(self.folder / "s.db"), *flags]
+                                 if "--db" not in flags else [MESHWRIGHTD, "--listen", "127.0.0.1:0", *flags],
+                                 capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(run.returncode, code, run.stderr)
+            self.assertIn(words, run.stderr)
 
     def test_a_call_that_runs_is_answered_before_the_end(self):
         self.start("--log-level", "debug", "--drain-seconds", "600")

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <stop_token>
 
 #include "recorder/recorder.h"
 #include "recorder/store/schema.h"
@@ -191,6 +192,17 @@ TEST_F(OpenTest, BacksUpWhileOpen) {
   ASSERT_TRUE(reader.ok());
   EXPECT_TRUE(reader->Backup(folder_.File("copy3.db")).ok());
   EXPECT_FALSE(reader->Backup(folder_.File("none/copy.db")).ok());
+}
+
+TEST_F(OpenTest, ABackupThatIsStoppedLeavesNothing) {
+  auto recorder = Write();
+  ASSERT_TRUE(recorder.ok());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(recorder->Backup(folder_.File("copy.db"), stop.get_token())));
+  EXPECT_FALSE(fs::exists(folder_.File("copy.db")));
+  EXPECT_FALSE(fs::exists(folder_.File("copy.db.partial")));
+  EXPECT_TRUE(recorder->Backup(folder_.File("copy.db")).ok());
 }
 
 TEST_F(OpenTest, ChecksIntegrityAfterAnUncleanStop) {
