@@ -206,7 +206,15 @@ absl::Status OpenHttp(const std::string& listen, std::string_view flag, HttpDoor
   return absl::OkStatus();
 }
 
-void CloseHttp(HttpDoor& door) {
+void DrainHttp(const HttpDoor& door) {
+  if (door.server != nullptr) door.server->Drain();
+}
+
+// Closes the connections that have not drained by then.
+void CloseHttp(HttpDoor& door, std::chrono::steady_clock::time_point drained_by) {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::ceil<milliseconds>(drained_by - std::chrono::steady_clock::now());
+  if (door.server != nullptr) door.server->Shutdown(std::max(milliseconds(0), left));
   door.server.reset();
   door.handler.reset();
 }
@@ -368,9 +376,13 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   const int signal = WaitForEnd(end_signals, flags, *engine, lists, health);
   spdlog::info("event=stopping signal={}", signal);
   NotifySystemd("STOPPING=1");
-  CloseHttp(doors.dashboard);
-  CloseHttp(doors.metrics);
+  // A second longer than calls have, so that their answers can be sent.
+  const auto drained_by =
+      std::chrono::steady_clock::now() + options.drain + std::chrono::seconds(1);
+  DrainHttp(doors.dashboard);
   server->Shutdown();
+  CloseHttp(doors.dashboard, drained_by);
+  CloseHttp(doors.metrics, std::chrono::steady_clock::now());
   spdlog::info("event=store longest_store_hold_ms={:.1f}",
                1000 * engine->longest_store_hold().count());
   return absl::OkStatus();

@@ -4,12 +4,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <boost/asio/bind_executor.hpp>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -17,6 +16,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "server/http/beast_message.h"
 #include "server/http/detachable.h"
 #include "server/http/listen_address.h"
 
@@ -42,42 +43,16 @@ using beast::error_code;
 
 class Session;
 
-// Returns true if a request may have a body.
-bool TakesBody(http::verb method) {
-  return method == http::verb::post || method == http::verb::patch;
-}
-
 // The state that the connections of a server share.
 struct Shared {
   HttpOptions options = {};
   HttpHandler handler = {};
-  std::mutex mutex = {};  // guards the members below
+  std::atomic<bool> is_draining = false;  // no connection takes another request
+  std::mutex mutex = {};                  // guards the members below
+  std::condition_variable left = {};      // a connection has ended
   bool is_closed = false;
   std::set<std::shared_ptr<Session>> sessions = {};
 };
-
-std::string TextOf(beast::string_view text) { return {text.data(), text.size()}; }
-
-HttpRequest ToRequest(const http::request<http::string_body>& message) {
-  HttpRequest request;
-  request.method = TextOf(message.method_string());
-  const std::string target = TextOf(message.target());
-  const std::size_t mark = target.find('?');
-  request.path = target.substr(0, mark);
-  if (mark != std::string::npos) request.query = target.substr(mark + 1);
-  request.host = TextOf(message[http::field::host]);
-  request.forwarded_host = TextOf(message["X-Forwarded-Host"]);
-  if (message.count(http::field::origin) > 0) request.origin = TextOf(message[http::field::origin]);
-  request.if_none_match = TextOf(message[http::field::if_none_match]);
-  request.last_event_id = TextOf(message["Last-Event-ID"]);
-  request.content_type = TextOf(message[http::field::content_type]);
-  request.if_match = TextOf(message[http::field::if_match]);
-  request.authorization = TextOf(message[http::field::authorization]);
-  request.body = message.body();
-  request.accepts_gzip =
-      TextOf(message[http::field::accept_encoding]).find("gzip") != std::string::npos;
-  return request;
-}
 
 // The end of a connection that a source of events holds.
 class SessionEvents final : public EventWriter {
@@ -110,6 +85,16 @@ class Session final : public std::enable_shared_from_this<Session> {
   }
   void Stop() {
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->Close(); });
+  }
+
+  // Closes the connection as soon as no request is worked on; a stream of events ends after those
+  // that wait to be sent.
+  void Drain() {
+    asio::post(stream_.get_executor(), [self = shared_from_this()] {
+      if (!self->is_busy_) return self->Close();
+      self->keeps_alive_ = false;
+      if (self->is_open_) self->End();
+    });
   }
 
   // These may be called from any thread.
@@ -151,6 +136,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   }
 
   void Read() {
+    is_busy_ = false;
+    if (shared_.is_draining) return Close();
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(shared_.options.header_limit));
     parser_->body_limit(shared_.options.body_limit);
@@ -163,6 +150,7 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   // Reads the body, of methods that have one.
   void OnHeader(error_code error) {
+    is_busy_ = true;
     if (error || parser_->is_done()) return OnRead(error);
     if (!TakesBody(parser_->get().method())) return Refuse(413, "only POST and PATCH have a body");
     http::async_read(stream_, buffer_, *parser_,
@@ -184,7 +172,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     if (error) return Close();
     const http::request<http::string_body>& message = parser_->get();
     is_head_ = message.method() == http::verb::head;
-    keeps_alive_ = message.keep_alive();
+    keeps_alive_ = message.keep_alive() && !shared_.is_draining;
     version_ = message.version();
     HttpAnswer answer = AnswerTo(ToRequest(message));
     if (answer.open_reply) {
@@ -214,12 +202,8 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   template <typename Body>
   void FillHeader(http::response<Body>& message, const HttpResponse& response) const {
+    FillFields(response, message);
     message.version(version_);
-    message.result(static_cast<unsigned>(response.status));
-    if (!response.content_type.empty()) {
-      message.set(http::field::content_type, response.content_type);
-    }
-    for (const auto& [name, value] : response.fields) message.set(name, value);
     message.keep_alive(keeps_alive_);
   }
 
@@ -300,6 +284,7 @@ class Session final : public std::enable_shared_from_this<Session> {
                                self->Beat();
                                self->end_ = std::make_shared<Detachable<Session>>(*self);
                                self->on_gone_ = open(std::make_shared<SessionEvents>(self->end_));
+                               if (self->shared_.is_draining) self->End();
                                self->SendNext();
                              });
   }
@@ -361,6 +346,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     stream_.close();
     const std::lock_guard lock(shared_.mutex);
     shared_.sessions.erase(shared_from_this());
+    shared_.left.notify_all();
   }
 
   static constexpr std::size_t kWriteBytes = 64 << 10;
@@ -377,6 +363,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   int wait_number_ = 0;
   bool is_waiting_ = false;  // for a reply
   unsigned version_ = 11;
+  bool is_busy_ = false;  // with a request whose header was read
   bool is_head_ = false;
   bool keeps_alive_ = false;
   bool is_open_ = false;  // events flow
@@ -459,19 +446,29 @@ struct HttpServer::State {
     session->Start();
   }
 
-  void Stop() {
-    std::set<std::shared_ptr<Session>> sessions;
-    {
-      const std::lock_guard lock(shared.mutex);
-      shared.is_closed = true;
-      sessions = shared.sessions;
-    }
+  // Takes no further connections, and returns those that there are.
+  std::set<std::shared_ptr<Session>> StopAccepting() {
     asio::post(acceptor.get_executor(), [this] {
       error_code ignored;
       acceptor.close(ignored);
     });
+    const std::lock_guard lock(shared.mutex);
+    shared.is_closed = true;
+    return shared.sessions;
+  }
+
+  void Drain() {
+    shared.is_draining = true;
+    for (const auto& session : StopAccepting()) session->Drain();
+  }
+
+  void Stop(std::chrono::milliseconds patience) {
+    const std::set<std::shared_ptr<Session>> sessions = StopAccepting();
+    if (patience > std::chrono::milliseconds(0)) {
+      std::unique_lock lock(shared.mutex);
+      shared.left.wait_for(lock, patience, [this] { return shared.sessions.empty(); });
+    }
     for (const auto& session : sessions) session->Stop();
-    sessions.clear();
     threads.clear();  // joins: the loop ends when no connection is left
   }
 
@@ -493,8 +490,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions&
 
 HttpServer::~HttpServer() { Shutdown(); }
 
+void HttpServer::Drain() { state_->Drain(); }
+
 const std::string& HttpServer::address() const { return state_->address; }
 
-void HttpServer::Shutdown() { state_->Stop(); }
+void HttpServer::Shutdown(std::chrono::milliseconds patience) { state_->Stop(patience); }
 
 }  // namespace meshwright

@@ -36,8 +36,13 @@ class HttpServer {
   // Returns HOST:PORT with the port that was chosen.
   [[nodiscard]] const std::string& address() const;
 
-  // Closes all connections; when it returns, the handler is not running. May be called again.
-  void Shutdown();
+  // Takes no further connections and requests. Connections close when the request that they work on
+  // is answered, and streams of events when what waits is sent. Does not wait.
+  void Drain();
+
+  // Closes all connections, after Drain() those that have not closed within `patience`; when it
+  // returns, the handler is not running. May be called again.
+  void Shutdown(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
  private:
   struct State;

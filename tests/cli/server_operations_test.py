@@ -222,6 +222,34 @@ class ServerOperationsTest(Folder):
         self.assertEqual(len(self.logged("event=store_bad", "reason=STORE_NEARLY_FULL")), 1)
         self.assertEqual(len(self.logged("event=store_well")), 1)
 
+    def ticks(self):
+        """Returns the processor time that the server has used."""
+        fields = pathlib.Path(f"/proc/{self.server.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    def test_a_request_over_http_is_answered_before_the_end(self):
+        self.start("--http", "127.0.0.1:0", "--log-level", "debug", "--drain-seconds", "600")
+        files = {name: json.loads((LLAMA / f"{name}.json").read_text()) for name in ("workload", "cluster")}
+        model = {**TINY_MODEL, "layer_count": 80, "hidden_size": 8192, "ffn_hidden_size": 28672,
+                 "attention_head_count": 64}
+        asked = {"question": {"model": model, **files}, "device_counts": [16, 32, 64, 128, 256]}
+        answers = []
+
+        def ask():
+            with urllib.request.urlopen(urllib.request.Request(
+                    self.http + "v1/plans:sweep", json.dumps(asked).encode(),
+                    headers={"Content-Type": "application/json"}), timeout=600) as answer:
+                answers.append(json.load(answer))
+        idle = self.ticks()
+        asker = threading.Thread(target=ask)
+        asker.start()
+        self.assertTrue(wait_until(lambda: self.ticks() > idle + 20))  # it works on the request
+        self.server.terminate()
+        self.assertTrue(wait_until(lambda: self.logged("event=stopping")))
+        asker.join()
+        self.assertEqual(self.server.wait(60), 0)
+        self.assertTrue(answers[0])
+
     def copies(self):
         return sorted(path.name for path in (self.folder / "copies").iterdir())
 

@@ -218,6 +218,35 @@ TEST(HttpServerTest, ShutdownTellsWhoeverWorksOnAReply) {
   EXPECT_EQ(connection.ReadAll(), "");
 }
 
+// A request that is worked on is answered; nothing else is begun.
+TEST(HttpServerTest, DrainsWhatIsWorkedOn) {
+  Later later;
+  const auto server = Serve(later.Handler());
+  HttpConnection busy(server->address());
+  busy.Get("/later");
+  const Reply reply = later.opened.get_future().get();
+  HttpConnection idle(server->address());
+  server->Drain();
+  EXPECT_EQ(idle.ReadAll(), "");
+  reply({.body = "in time"});
+  const std::string answer = busy.ReadAll();
+  EXPECT_THAT(answer, HasSubstr("in time"));
+  EXPECT_THAT(answer, HasSubstr("Connection: close"));
+  server->Shutdown(std::chrono::minutes(10));  // returns at once: no connection is left
+}
+
+TEST(HttpServerTest, ShutdownWaitsForDrainedAnswersOnlySoLong) {
+  Later later;
+  const auto server = Serve(later.Handler());
+  HttpConnection connection(server->address());
+  connection.Get("/later");
+  const Reply reply = later.opened.get_future().get();
+  server->Drain();
+  server->Shutdown(std::chrono::milliseconds(1));
+  later.gone.get_future().get();
+  EXPECT_EQ(connection.ReadAll(), "");
+}
+
 TEST(HttpServerTest, ASilentConnectionIsClosed) {
   const auto server = Serve(Echo, {.idle = std::chrono::milliseconds(50)});
   HttpConnection connection(server->address());
@@ -313,6 +342,18 @@ TEST(HttpServerTest, ShutdownEndsStreamsAndTellsTheirWriters) {
   stream.gone.get_future().get();
   EXPECT_THAT(connection.ReadAll(), Not(HasSubstr("data")));
   server->Shutdown();  // changes nothing
+}
+
+TEST(HttpServerTest, DrainEndsStreamsAfterWhatWaits) {
+  Stream stream;
+  const auto server = Serve(stream.Handler());
+  HttpConnection connection(server->address());
+  connection.Get("/");
+  const auto writer = stream.opened.get_future().get();
+  writer->Write("data: last\n\n");
+  server->Drain();
+  EXPECT_THAT(connection.ReadAll(), HasSubstr("data: last"));
+  stream.gone.get_future().get();
 }
 
 TEST(HttpServerTest, OnlyThisMachineIsServed) {
