@@ -157,7 +157,9 @@ struct DeletedStudy {
 // A request to run failed trials of a study again.
 struct StudyReopening {
   std::string study_id = {};
-  std::vector<int> trial_numbers = {};          // empty: all failed trials of the search
+  std::vector<int> trial_numbers = {};  // empty: all failed trials of the search
+  // Only those whose newest attempt ended with one of these classes; empty: all. Not with numbers.
+  std::vector<std::string> failure_classes = {};
   std::optional<std::int64_t> edit_count = {};  // as in StudyEdit
   StudyState state = StudyState::kQueued;       // state that the study gets
   std::string owner = {};

@@ -51,9 +51,10 @@ struct StudyOptions {
   StudyFilterFlags filter = {};
   std::string trial_order = {};  // empty: as they were begun
   TuneFlags question = {};
-  std::string new_id = {};        // empty: the server makes one
-  std::string request_id = {};    // empty: none
-  std::vector<int> retried = {};  // numbers of trials; empty: all that have failed
+  std::string new_id = {};                        // empty: the server makes one
+  std::string request_id = {};                    // empty: none
+  std::vector<int> retried = {};                  // numbers of trials; empty: all that have failed
+  std::vector<std::string> retried_classes = {};  // only failures of these; empty: of all
   bool retracts_measurements = false;
 };
 
@@ -265,7 +266,10 @@ int Retry(const StudyOptions& options, const GlobalFlags& flags) {
   v1::RetryTrialsRequest request;
   request.set_study_id(options.id);
   request.mutable_trial_numbers()->Assign(options.retried.begin(), options.retried.end());
-  const FieldNames names = {{.field = "trial_numbers", .flag = "--trial"}};
+  request.mutable_failure_classes()->Assign(options.retried_classes.begin(),
+                                            options.retried_classes.end());
+  const FieldNames names = {{.field = "trial_numbers", .flag = "--trial"},
+                            {.field = "failure_classes", .flag = "--failure-class"}};
   if (flags.server.empty()) {
     const auto reopened = ReopenLocalStudy(flags.store, request);
     if (!reopened.ok()) return Fail(NamedAsStated(reopened.status(), names), flags.output);
@@ -391,7 +395,14 @@ void AddStudyCommand(CLI::App& app, Program& program) {
       group, {"retry", "run failed trials of a study again, and then answer anew", Retry, false},
       options, program);
   retry.add_option("id", options->id, "id of the study")->required();
-  retry.add_option("--trial", options->retried, "number of a trial to run again (all that failed)");
+  CLI::Option* const trial = retry.add_option("--trial", options->retried,
+                                              "number of a trial to run again (all that failed)");
+  retry
+      .add_option("--failure-class", options->retried_classes,
+                  "run those again whose newest attempt ended so: crash, timeout, node_failure ... "
+                  "(study trials --output json; all classes)")
+      ->type_name("CLASS")
+      ->excludes(trial);
   AddRequestId(retry, *options);
   CLI::App& remove = AddAction(
       group, {"delete", "delete a study that has ended; its measurements stay", Delete, false},

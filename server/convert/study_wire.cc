@@ -251,6 +251,19 @@ absl::StatusOr<StudyReopening> FromWire(const v1::RetryTrialsRequest& request) {
     }
     reopening.trial_numbers.push_back(number);
   }
+  std::set<std::string_view> classes;
+  for (int i = 0; i < request.failure_classes_size(); ++i) {
+    const std::string& name = request.failure_classes(i);
+    const std::string field = fmt::format("failure_classes[{}]", i);
+    if (request.trial_numbers_size() > 0) {
+      in.Add(field, "not together with trial_numbers");
+    } else if (name.empty()) {
+      in.Add(field, "''; must be the class of a failure");
+    } else if (!classes.insert(name).second) {
+      in.Add(field, fmt::format("'{}'; stated twice", name));
+    }
+    reopening.failure_classes.push_back(name);
+  }
   if (!found.empty()) return InvalidFields(found);
   return reopening;
 }

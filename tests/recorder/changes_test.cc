@@ -51,7 +51,7 @@ class ChangesTest : public testing::TestWithParam<StorePlace> {
     ASSERT_TRUE(begun.ok()) << begun.status();
     if (outcome.has_value()) EndAs(begun->attempt, *outcome);
   }
-  void EndAs(const AttemptRecord& attempt, Outcome outcome) {
+  void EndAs(const AttemptRecord& attempt, Outcome outcome, const std::string& failure_class = "") {
     MeasurementRecord measurement = MakeMeasurement("m of " + attempt.id);
     measurement.study_id = attempt.study_id;
     measurement.outcome = outcome;
@@ -60,6 +60,7 @@ class ChangesTest : public testing::TestWithParam<StorePlace> {
                           .attempt = {.attempt_id = attempt.id,
                                       .fencing_token = attempt.fencing_token,
                                       .outcome = outcome,
+                                      .failure_class = failure_class,
                                       .device_time = Seconds(10),
                                       .log_tail = "said",
                                       .time_ms = 3000}};
@@ -155,6 +156,33 @@ TEST_P(ChangesTest, ADeletedStudysIdsAreNeverUsedAgain) {
   EXPECT_EQ(Reason(store().InsertStudy(other).status()), "STUDY_DELETED");
   Insert("b");
   EXPECT_EQ(store().BeginTrial(MakeIntent("b", "d1"))->attempt.fencing_token, 2);
+}
+
+TEST_P(ChangesTest, FailedTrialsAreOpenedByTheirClass) {
+  Insert("a");
+  const std::pair<Outcome, const char*> ends[] = {{Outcome::kOk, ""},
+                                                  {Outcome::kCrash, "crash"},
+                                                  {Outcome::kTimeout, "timeout"},
+                                                  {Outcome::kCrash, "crash"},
+                                                  {Outcome::kOom, "oom_device"}};
+  int count = 0;
+  for (const auto& [outcome, name] : ends) {
+    const auto begun = store().BeginTrial(MakeIntent("a", "d" + std::to_string(++count)));
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    EndAs(begun->attempt, outcome, name);
+  }
+  Finish("a");
+  const auto none =
+      store().ReopenStudy({.study_id = "a", .failure_classes = {"crash", "node_failure"}});
+  EXPECT_EQ(Reason(none.status()), "NO_FAILED_TRIALS");
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("of class 'node_failure'; it has crash, oom_device, timeout"));
+  EXPECT_EQ(store().GetStudy("a")->state, StudyState::kSucceeded);  // all or nothing
+  const auto reopened =
+      store().ReopenStudy({.study_id = "a", .failure_classes = {"timeout", "crash"}});
+  ASSERT_TRUE(reopened.ok()) << reopened.status();
+  EXPECT_THAT(reopened->trial_numbers, ElementsAre(2, 3, 4));
+  EXPECT_EQ(store().GetTrial("a", 5)->state, TrialState::kEnded);
 }
 
 TEST_P(ChangesTest, FailedTrialsAreOpenedAndTheOthersStay) {

@@ -142,6 +142,11 @@ TEST_F(ChangesTest, ABadRetryNamesWhatIsWrong) {
   ASSERT_EQ(bad.size(), 2U);
   EXPECT_EQ(bad[0].field, "trial_numbers[0]");
   EXPECT_EQ(bad[1].description, "2; stated twice");
+  v1::RetryTrialsRequest both = Retry(id, {1});
+  both.add_failure_classes("crash");
+  const auto conflict = FieldViolations(client().RetryTrials(both).status());
+  ASSERT_EQ(conflict.size(), 1U);
+  EXPECT_EQ(conflict[0].description, "not together with trial_numbers");
   EXPECT_EQ(Reason(client().RetryTrials(Retry(id, {9})).status()), "UNKNOWN_TRIAL");
   EXPECT_EQ(Reason(client().RetryTrials(Retry(id)).status()), "NO_FAILED_TRIALS");
   EXPECT_EQ(Reason(client().RetryTrials(Retry("study-none")).status()), "UNKNOWN_STUDY");

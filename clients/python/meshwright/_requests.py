@@ -51,9 +51,10 @@ def delete_study(study_id: str, retract_measurements: bool, etag: Optional[str],
                                  request_id=request_id or new_request_id())
 
 
-def retry_trials(study_id: str, trial_numbers: Sequence[int], etag: Optional[str],
+def retry_trials(study_id: str, trial_numbers: Sequence[int], failure_classes: Sequence[str], etag: Optional[str],
                  request_id: Optional[str]) -> v1.RetryTrialsRequest:
-    return v1.RetryTrialsRequest(study_id=study_id, trial_numbers=trial_numbers, etag=etag,
+    return v1.RetryTrialsRequest(study_id=study_id, trial_numbers=trial_numbers,
+                                 failure_classes=failure_classes, etag=etag,
                                  request_id=request_id or new_request_id())
 
 

@@ -164,11 +164,12 @@ class AsyncClient:
                                 _requests.delete_study(study_id, retract_measurements, etag, request_id),
                                 v1.DeleteStudyResponse, deadline)
 
-    async def retry_trials(self, study_id: str, trial_numbers: Sequence[int] = (), *, etag: Optional[str] = None,
+    async def retry_trials(self, study_id: str, trial_numbers: Sequence[int] = (), *,
+                           failure_classes: Sequence[str] = (), etag: Optional[str] = None,
                            request_id: Optional[str] = None,
                            deadline: Optional[float] = None) -> v1.RetryTrialsResponse:
         return await self._call("TuningService", "RetryTrials",
-                                _requests.retry_trials(study_id, trial_numbers, etag, request_id),
+                                _requests.retry_trials(study_id, trial_numbers, failure_classes, etag, request_id),
                                 v1.RetryTrialsResponse, deadline)
 
     async def update_study(self, study_id: str, *, deadline: Optional[float] = None, **changes: Any) -> v1.Study:

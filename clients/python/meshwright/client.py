@@ -189,11 +189,13 @@ class Client:
                           _requests.delete_study(study_id, retract_measurements, etag, request_id),
                           v1.DeleteStudyResponse, deadline)
 
-    def retry_trials(self, study_id: str, trial_numbers: Sequence[int] = (), *, etag: Optional[str] = None,
+    def retry_trials(self, study_id: str, trial_numbers: Sequence[int] = (), *,
+                     failure_classes: Sequence[str] = (), etag: Optional[str] = None,
                      request_id: Optional[str] = None, deadline: Optional[float] = None) -> v1.RetryTrialsResponse:
-        """Queues a study that has ended or is paused to run failed trials again, all if none is named."""
+        """Queues a study that has ended or is paused to run failed trials again: those with the numbers, those
+        whose newest attempt ended with one of the classes, or all."""
         return self._call("TuningService", "RetryTrials",
-                          _requests.retry_trials(study_id, trial_numbers, etag, request_id),
+                          _requests.retry_trials(study_id, trial_numbers, failure_classes, etag, request_id),
                           v1.RetryTrialsResponse, deadline)
 
     def update_study(self, study_id: str, *, deadline: Optional[float] = None, **changes: Any) -> v1.Study:
