@@ -81,15 +81,15 @@ absl::StatusOr<Parsed<v1::EvaluateCase>> ReadAsked(const ExportOptions& options,
 
 // Resolves the case as one of the framework that it is exported for, so that what is not stated
 // takes that framework's defaults and is held to its rules.
-absl::StatusOr<ResolvedCase> Resolve(Parsed<v1::EvaluateCase> asked, const std::string& framework,
+absl::StatusOr<ResolvedCase> Resolve(Parsed<v1::EvaluateCase> asked, const QuestionFlags& stated,
                                      const Knowledge& knowledge) {
-  const std::string_view profile = ProfileOfExport(framework);
-  const std::string& stated = asked.message.workload().framework().name();
-  if (!profile.empty() && profile != stated) {
-    v1::Framework named;
-    named.set_name(std::string(profile));
-    *asked.message.mutable_workload()->mutable_framework() = named;
+  const std::string_view profile = ProfileOfExport(stated.framework);
+  v1::Framework& framework = *asked.message.mutable_workload()->mutable_framework();
+  if (!profile.empty() && profile != framework.name()) {
+    framework.Clear();
+    framework.set_name(std::string(profile));
   }
+  if (!stated.framework_version.empty()) framework.set_version(stated.framework_version);
   QuestionResolver resolver(knowledge);
   return CheckCase(asked, resolver);
 }
@@ -98,7 +98,7 @@ absl::StatusOr<ExportedPlan> Export(const ExportOptions& options, const GlobalFl
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(Parsed<v1::EvaluateCase> stated, ReadAsked(options, flags));
   ASSIGN_OR_RETURN(const ResolvedCase asked,
-                   Resolve(std::move(stated), options.stated.question.framework, knowledge));
+                   Resolve(std::move(stated), options.stated.question, knowledge));
   const std::string& named = options.stated.question.framework;
   const std::string framework = named.empty() ? asked.problem->workload.framework_name : named;
   const ParallelPlan& plan = asked.plan.plan;

@@ -265,12 +265,14 @@ void ReadWorkload(const QuestionFlags& flags, Parsed<v1::TuneRequest>& out) {
   }
 }
 
-// Puts the framework in place of the workload's. A version and facts stay if the name is the same.
-void SetFramework(const std::string& name, v1::TuneRequest& request) {
-  if (name.empty() || request.workload().framework().name() == name) return;
+// Puts the framework in place of the workload's. Facts stay if the name is the same, and so does a
+// version that the flag does not state.
+void SetFramework(const QuestionFlags& question, v1::TuneRequest& request) {
+  if (question.framework.empty()) return;
   v1::Framework& framework = *request.mutable_workload()->mutable_framework();
-  framework.Clear();
-  framework.set_name(name);
+  if (framework.name() != question.framework) framework.Clear();
+  framework.set_name(question.framework);
+  if (!question.framework_version.empty()) framework.set_version(question.framework_version);
 }
 
 // Reads the job of a report: what a launch script says, and what is stated beside it.
@@ -291,7 +293,7 @@ void ReadReportedJob(const ReportFlags& flags, std::string_view site_chips,
   if (!question.model.empty()) ReadReportedModel(question.model, out);
   Parsed<v1::TuneRequest> asked;
   ReadWorkload(question, asked);
-  SetFramework(question.framework, asked.message);
+  SetFramework(question, asked.message);
   Append(std::move(asked.violations), out.violations);
   out.notes.insert(out.notes.end(), asked.notes.begin(), asked.notes.end());
   if (asked.message.has_workload()) *report.mutable_workload() = asked.message.workload();
@@ -337,7 +339,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags, std::string_view
   ReadWorkload(question, out);
   ReadCluster(question.cluster, *request.mutable_cluster(), out.violations);
   if (!question.from.path.empty()) ReadFrom(flags, site_chips, out);
-  SetFramework(question.framework, request);
+  SetFramework(question, request);
   if (!flags.baseline.empty()) ReadBaseline(flags, site_chips, out);
   if (!flags.history.empty()) {
     auto history = ReadHistoryFile(flags.history);

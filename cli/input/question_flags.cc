@@ -1,8 +1,26 @@
 #include "cli/input/question_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
+#include <string>
+
+#include "server/tuner/question/framework_choice.h"
 
 namespace meshwright {
+namespace {
+
+// Reads NAME or NAME:VERSION. A name that is not known is an error of the question's reader.
+void SetFramework(const std::string& text, QuestionFlags& flags) {
+  const std::size_t colon = text.find(':');
+  flags.framework = text.substr(0, colon);
+  if (flags.framework.empty()) throw CLI::ValidationError("--framework", "is empty");
+  flags.framework_version = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (colon == std::string::npos) return;
+  const std::string why = WhyUnknownVersion(flags.framework, flags.framework_version);
+  if (!why.empty()) throw CLI::ValidationError("--framework", why);
+}
+
+}  // namespace
 
 void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags) {
   CLI::Option* const from = command.add_option("--from", flags.path,
@@ -30,12 +48,11 @@ void AddQuestionOptions(CLI::App& command, QuestionFlags& flags) {
   command.add_option("--global-batch-size", flags.global_batch_size,
                      "sequences of a step, instead of the workload's");
   AddClusterOptions(command, flags.cluster);
-  command
-      .add_option("--framework", flags.framework,
-                  "plans for this framework instead of the workload's, with its own version and "
-                  "defaults")
-      ->check(CLI::Validator([](const std::string& name) { return name.empty() ? "is empty" : ""; },
-                             ""));
+  command.add_option_function<std::string>(
+      "--framework", [&flags](const std::string& text) { SetFramework(text, flags); },
+      "plans for this framework instead of the workload's, with its defaults; a version may "
+      "follow, "
+      "as in megatron-core:0.15");
   for (const char* const name :
        {"--from", "--set", "--model", "--workload", "--sequence-length", "--global-batch-size",
         "--cluster", "--chip", "--nodes", "--devices-per-node", "--nic", "--framework"}) {

@@ -20,7 +20,8 @@ struct QuestionFlags {
   std::optional<int> sequence_length = {};    // instead of the workload's
   std::optional<int> global_batch_size = {};  // as well
   ClusterFlags cluster = {};
-  std::string framework = {};  // empty: that of the workload
+  std::string framework = {};          // empty: that of the workload
+  std::string framework_version = {};  // empty: the workload's, or the framework's own
   bool operator==(const QuestionFlags&) const = default;
 };
 

@@ -51,6 +51,7 @@ void ExcludeCase(CLI::App& command, CLI::Option& other) {
 bool HasQuestion(const CaseFlags& flags) {
   QuestionFlags question = flags.question;
   question.framework.clear();  // of a whole case it is another one's (`export`)
+  question.framework_version.clear();
   return question != QuestionFlags();
 }
 

@@ -87,6 +87,9 @@ FieldNames NamesOf(const QuestionFlags& flags) {
   if (!flags.framework.empty()) {
     names.push_back({.field = "workload.framework.name", .flag = "--framework"});
   }
+  if (!flags.framework_version.empty()) {
+    names.push_back({.field = "workload.framework.version", .flag = "--framework"});
+  }
   AppendNames(NamesOf(flags.cluster), names);
   AddOthers(flags.cluster, names);
   return names;

@@ -25,13 +25,16 @@ struct ScoreTraffic {
 constexpr ScoreTraffic kEagerScores = {24, 20, 6, 5};
 constexpr ScoreTraffic kFusedSoftmaxScores = {4, 6, 1, 1};
 constexpr ScoreTraffic kDropoutScores = {5, 5, 1, 1};
+// A soft cap divides, takes the hyperbolic tangent and multiplies, in passes of its own.
+constexpr ScoreTraffic kSoftCapScores = {12, 14, 3, 3};
 // Bytes kept of each score: the softmax output (2); with dropout also its mask (1) and its output
 // (2) (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1). Eager softmax runs in fp32 and
 // keeps its output (4) beside the 16-bit copy that the next product reads.
 constexpr double kStoredScoreBytes = 2;
 constexpr double kEagerStoredScoreBytes = 6;
 constexpr double kStoredDropoutBytes = 3;
-constexpr int kAlignedElements = 8;  // 16-bit elements
+constexpr double kStoredSoftCapBytes = 2;  // the tangent
+constexpr int kAlignedElements = 8;        // 16-bit elements
 constexpr double kCopyBytes = 4;
 constexpr double kRotaryFusedBytes = 4;
 constexpr double kRotaryEagerBytes = 16;
@@ -85,6 +88,13 @@ void AppendRotary(const LayerContext& c, double width, double n, LayerProgram& p
   program.kernels.push_back(rotary);
 }
 
+void Add(const ScoreTraffic& more, ScoreTraffic& traffic) {
+  traffic.forward += more.forward;
+  traffic.backward += more.backward;
+  traffic.launches += more.launches;
+  traffic.backward_launches += more.backward_launches;
+}
+
 void AppendUnfusedScores(const LayerContext& c, const LayerKind& kind, LayerProgram& program) {
   const AttentionShape shape = RankAttention(c, kind);
   const double scores = shape.batch * shape.heads * shape.query_tokens * shape.key_tokens;
@@ -103,11 +113,12 @@ void AppendUnfusedScores(const LayerContext& c, const LayerKind& kind, LayerProg
   ScoreTraffic traffic = eager ? kEagerScores : kFusedSoftmaxScores;
   double stored = eager ? kEagerStoredScoreBytes : kStoredScoreBytes;
   if (c.workload.dropout_ratio > 0) {
-    traffic.forward += kDropoutScores.forward;
-    traffic.backward += kDropoutScores.backward;
-    traffic.launches += kDropoutScores.launches;
-    traffic.backward_launches += kDropoutScores.backward_launches;
+    Add(kDropoutScores, traffic);
     stored += kStoredDropoutBytes;
+  }
+  if (c.model.attention_soft_cap.has_value()) {
+    Add(kSoftCapScores, traffic);
+    stored += kStoredSoftCapBytes;
   }
   program.kernels.push_back(Matmul("scores", product, 0, kCoreAttention));
   Kernel softmax = MemoryBound("softmax", traffic.forward * scores, traffic.backward * scores);

@@ -17,7 +17,7 @@ constexpr int kUngroupedLaunchesPerExpert = 3;
 
 void AppendActivation(const LayerContext& c, double rows, double f, ModuleSet modules,
                       LayerProgram& program) {
-  const bool gated = c.model.mlp != MlpKind::kGelu;
+  const bool gated = IsGated(c.model.mlp);
   const double bytes = (gated ? 6 : 4) * rows * f;
   const double unfused = c.profile.activation_is_fused ? 1 : 1.7;  // separate product and function
   Kernel kernel = MemoryBound("activation", bytes * unfused, 2 * bytes * unfused);
@@ -45,7 +45,7 @@ void AppendFeedForward(const LayerContext& c, const FeedForward& block, LayerPro
   const double f = block.width;
   const double groups = block.blocks;
   const ModuleSet modules = block.modules;
-  const bool gated = c.model.mlp != MlpKind::kGelu;
+  const bool gated = IsGated(c.model.mlp);
   const double h = c.model.hidden_size;
   const double up = gated ? 2 * f : f;
   const double stored = 2 * rows * groups * up;

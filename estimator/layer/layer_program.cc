@@ -73,15 +73,17 @@ void AppendMixer(const LayerContext& c, TokenMixer mixer, const LayerKind& kind,
   }
 }
 
-// Appends a norm, what `append` appends, and the addition to the residual stream. `kept_bytes` is
-// the size of one element of the norm's output as it is kept.
+// Appends the norms that the model has around what `append` appends, and the addition to the
+// residual stream. `kept_bytes` is the size of one element of the block's input as it is kept.
 template <typename Append>
 void AppendBlock(const LayerContext& c, double kept_bytes, LayerProgram& program,
                  const Append& append) {
   const double elements = ShardedTokens(c) * c.model.hidden_size;
   // The norm keeps its input for its backward pass.
   program.kernels.push_back(Kept("layer input", 2 * elements));
-  AppendNorm(c, c.model.hidden_size, ShardedTokens(c), kept_bytes, program);
+  if (c.model.pre_norms) {
+    AppendNorm(c, c.model.hidden_size, ShardedTokens(c), kept_bytes, program);
+  }
   append();
   if (c.model.post_norms) AppendNorm(c, c.model.hidden_size, ShardedTokens(c), 2, program);
   AppendResidual(c, program);
@@ -92,20 +94,29 @@ bool KeepsGatheredInput(const LayerContext& c) {
          (c.profile.keeps_gathered_input_without_pipeline && !c.sharding.is_pipelined);
 }
 
-// Appends the column sums of the gradients of the linear layers' outputs (q + 2u, h, f, h wide;
-// experts have no bias), one kernel each. Only models with LayerNorm have biases.
+// Appends the column sums of the gradients of the outputs of linear layers with a bias (q + 2u, h,
+// f, h wide), one kernel each. Biases of experts have no kernel of their own here.
 void AppendBiasGradients(const LayerContext& c, const LayerKind& kind, LayerProgram& program) {
-  if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
+  if (c.profile.bias_gradient_is_fused || BiasesOf(c.model) == LinearBiases::kNone) return;
   const double t = c.sharding.tensor_parallel;
+  const double whole = ShardedTokens(c) * c.model.hidden_size;
   const double heads = kind.attention_head_count + 2 * std::max<double>(kind.kv_head_count, t);
-  const double f = kind.ffn_hidden_size;
-  const int blocks = kind.feed_forward == FeedForwardKind::kDense ? 2 : 1;
-  const double split = TokensPerRank(c) * (heads * kind.head_dim + f) / t;
-  const double whole = blocks * ShardedTokens(c) * c.model.hidden_size;
-  Kernel sums = MemoryBound("bias gradients", 0, 2 * (split + whole));
-  sums.launches = 0;
-  sums.backward_launches = 2 * blocks;
-  program.kernels.push_back(sums);
+  const bool is_dense = kind.feed_forward == FeedForwardKind::kDense;
+  double elements = 0;
+  int sums = 0;
+  const auto add = [&](bool has, double width) {
+    if (!has) return;
+    elements += width;
+    ++sums;
+  };
+  add(HasQkvBias(c.model), TokensPerRank(c) * heads * kind.head_dim / t);
+  add(HasAttentionOutputBias(c.model), whole);
+  add(HasFeedForwardBias(c.model) && is_dense, TokensPerRank(c) * kind.ffn_hidden_size / t);
+  add(HasFeedForwardBias(c.model) && is_dense, whole);
+  Kernel kernel = MemoryBound("bias gradients", 0, 2 * elements);
+  kernel.launches = 0;
+  kernel.backward_launches = sums;
+  program.kernels.push_back(kernel);
 }
 
 // Appends the addition of the gradients of `tensors` weights, `parameters` on this rank, to their
@@ -118,6 +129,15 @@ void AppendGradientAccumulation(const LayerContext& c, double parameters, int te
   add.launches = 0;
   add.backward_launches = tensors;
   program.kernels.push_back(add);
+}
+
+// Appends a quotient, a hyperbolic tangent and a product over the 16-bit logits: each reads and
+// writes them, and the tangent's backward pass reads its output too (transformers,
+// models/gemma2/modeling_gemma2.py; Megatron-Bridge, models/gemma/gemma2_provider.py).
+void AppendOutputSoftCap(double logits, LayerProgram& program) {
+  Kernel cap = MemoryBound("logit soft cap", 12 * logits, 14 * logits);
+  cap.launches = cap.backward_launches = 3;
+  program.kernels.push_back(cap);
 }
 
 double AccumulatedVocabulary(const LayerContext& c) {
@@ -307,6 +327,7 @@ LayerProgram BuildHead(const LayerContext& c) {
   const double vocabulary = PaddedVocabulary(c.model, t);
   AppendNorm(c, h, ShardedTokens(c), 2, program);
   program.kernels.push_back(Matmul("output layer", {.m = n, .n = vocabulary / t, .k = h}, 0, 0));
+  if (c.model.output_soft_cap.has_value()) AppendOutputSoftCap(n * vocabulary / t, program);
   const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
   const double traffic =
       fused ? c.profile.logit_traffic_bytes_fused : c.profile.logit_traffic_bytes_unfused;

@@ -61,7 +61,7 @@ Bytes TransientOf(const LayerContext& c, const LayerKind& kind) {
   const double n = TokensPerRank(c);
   const double t = c.sharding.tensor_parallel;
   const double h = c.model.hidden_size;
-  const double up = c.model.mlp == MlpKind::kGelu ? 4 : 6;
+  const double up = IsGated(c.model.mlp) ? 6 : 4;
   if (kind.feed_forward != FeedForwardKind::kExperts) {
     return RoundedBytes(n * (2 * h + up * kind.ffn_hidden_size / t));
   }
@@ -75,8 +75,10 @@ void FillHeadTransients(const LayerContext& c, UnitCosts& unit) {
   const double t = c.sharding.tensor_parallel;
   const double h = c.model.hidden_size;
   const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
+  // A soft cap keeps the 16-bit tangent of each logit.
+  const double capped = c.model.output_soft_cap.has_value() ? 2 : 0;
   const double per_logit =
-      fused ? c.profile.logit_stored_bytes_fused : c.profile.logit_stored_bytes_unfused;
+      capped + (fused ? c.profile.logit_stored_bytes_fused : c.profile.logit_stored_bytes_unfused);
   const double logits = PaddedVocabulary(c.model, c.sharding.tensor_parallel) /
                         (c.profile.logits_are_gathered ? 1 : t);
   unit.old_logits = RoundedBytes(n * logits * c.profile.logit_bytes_between_micro_batches);

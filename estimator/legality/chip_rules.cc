@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "estimator/legality/legality.h"
 #include "search_space/spec/cluster.h"
@@ -75,6 +76,55 @@ bool LacksKernel(std::string_view framework, AttentionKernel kernel, const ChipS
   return NeedsAmpere(kernel) && IsBeforeAmpere(chip) && IsListed(framework, kFlashFrameworks);
 }
 
+bool HasSinks(const ModelSpec& model) { return model.attention_sinks; }
+bool HasSoftCap(const ModelSpec& model) { return model.attention_soft_cap.has_value(); }
+
+// The kernels that compute a form of attention, the first of which is used if nobody states one.
+struct KernelRule {
+  std::string_view frameworks = {};
+  bool (*is_about)(const ModelSpec& model) = nullptr;
+  std::span<const AttentionKernel> kernels = {};
+  std::string_view what = {};  // for people
+  std::string_view source = {};
+};
+
+constexpr AttentionKernel kSinkKernels[] = {AttentionKernel::kCudnn, AttentionKernel::kUnfused};
+constexpr AttentionKernel kUnfusedOnly[] = {AttentionKernel::kUnfused};
+constexpr AttentionKernel kEagerOrFlash3[] = {AttentionKernel::kUnfused, AttentionKernel::kFlash3};
+constexpr AttentionKernel kFlashOrEager[] = {AttentionKernel::kFlash2, AttentionKernel::kUnfused};
+
+constexpr KernelRule kKernelRules[] = {
+    {"megatron-core", &HasSinks, kSinkKernels, "sinks of attention",
+     "NVIDIA/TransformerEngine#2541: Disabling FlashAttention for softmax_type = learnable"},
+    {"megatron-core", &HasSoftCap, kUnfusedOnly, "a soft cap of attention's scores",
+     "Megatron-Bridge, models/gemma/gemma2_provider.py: unfused SDPA for attn logit softcapping"},
+    {"pytorch-fsdp deepspeed", &HasSinks, kEagerOrFlash3, "sinks of attention",
+     "transformers/models/gpt_oss/modular_gpt_oss.py: _supports_sdpa = False, "
+     "_compatible_flash_implementations"},
+    {"pytorch-fsdp deepspeed", &HasSoftCap, kFlashOrEager, "a soft cap of attention's scores",
+     "transformers/models/gemma2/modeling_gemma2.py: softcap is an argument of eager and flash "
+     "attention only"},
+};
+
+// Returns the rule by which a framework does not compute the model's attention with the kernel, or
+// null.
+const KernelRule* KernelRuleOf(std::string_view framework, AttentionKernel kernel,
+                               const ModelSpec& model) {
+  for (const KernelRule& rule : kKernelRules) {
+    if (!IsListed(framework, rule.frameworks) || !rule.is_about(model)) continue;
+    if (std::ranges::find(rule.kernels, kernel) == rule.kernels.end()) return &rule;
+  }
+  return nullptr;
+}
+
+std::string KernelWords(std::span<const AttentionKernel> kernels) {
+  std::string words;
+  for (const AttentionKernel kernel : kernels) {
+    words += fmt::format("{}{}", words.empty() ? "" : " and ", Word(kernel));
+  }
+  return words;
+}
+
 std::string ChipRefusal(const EstimatorProblem& problem, const ChipSpec& chip) {
   const std::string& framework = problem.workload.framework_name;
   const std::vector<std::string>& vendors = problem.profile.chip_vendors;
@@ -111,7 +161,24 @@ std::vector<FieldViolation> ChipViolations(const EstimatorProblem& problem) {
                          kFlashSource)});
     break;
   }
+  if (const KernelRule* rule =
+          KernelRuleOf(workload.framework_name, workload.attention_kernel, problem.model)) {
+    found.push_back(
+        {.field = "workload.attention_kernel",
+         .description = fmt::format("{}; {} computes {} with {} only ({})",
+                                    Word(workload.attention_kernel), workload.framework_name,
+                                    rule->what, KernelWords(rule->kernels), rule->source)});
+  }
   return found;
+}
+
+std::optional<OtherKernel> KernelOfModel(std::string_view framework, AttentionKernel usual,
+                                         const ModelSpec& model) {
+  const KernelRule* rule = KernelRuleOf(framework, usual, model);
+  if (rule == nullptr) return std::nullopt;
+  return OtherKernel{.kernel = rule->kernels.front(),
+                     .reason = fmt::format("{} computes {} with {} only ({})", framework,
+                                           rule->what, KernelWords(rule->kernels), rule->source)};
 }
 
 std::optional<AttentionKernel> SubstituteKernel(std::string_view framework, AttentionKernel usual,

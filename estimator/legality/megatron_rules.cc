@@ -133,6 +133,16 @@ bool RecomputesByStageAndChunk(const Problem& problem, const Plan& plan) {
          std::ranges::any_of(counts, [&](int count) { return count != counts.front(); });
 }
 
+bool SplitsExpertsWithBiases(const Problem& problem, const Plan& plan) {
+  return problem.model.moe.has_value() && HasFeedForwardBias(problem.model) &&
+         plan.expert_tensor_parallel > 1;
+}
+
+bool SendsContextWithSinks(const Problem& problem, const Plan& plan) {
+  return problem.model.attention_sinks && plan.context_parallel > 1 &&
+         plan.context_parallel_kind != ContextParallelKind::kUlysses;
+}
+
 constexpr LegalityRule kMegatronRules[] = {
     {.frameworks = "megatron-core",
      .versions = {.before = "0.16"},
@@ -157,6 +167,21 @@ constexpr LegalityRule kMegatronRules[] = {
      .source = "megatron/training/arguments.py: Expert parallelism is not supported with fp16 "
                "training",
      .is_broken = &HasHalfPrecisionExperts},
+    {.frameworks = "megatron-core",
+     .decided_by = Dimension::kExpertTensorParallel,
+     .field = "expert_tensor_parallel",
+     .sentence = "experts with biases are whole",
+     .source =
+         "megatron/core/transformer/transformer_config.py: Bias in Moe is only supported when "
+         "ETP==1",
+     .is_broken = &SplitsExpertsWithBiases},
+    {.frameworks = "megatron-core",
+     .decided_by = Dimension::kContextParallelKind,
+     .field = "context_parallel_kind",
+     .sentence = "with sinks of attention, context parallelism exchanges heads (ulysses)",
+     .source = "NVIDIA/TransformerEngine#2541: no attention backend for softmax_type = learnable "
+               "and cp_comm_type = p2p",
+     .is_broken = &SendsContextWithSinks},
     {.frameworks = "megatron-core flagscale",
      .decided_by = Dimension::kSchedule,
      .field = "schedule",

@@ -19,10 +19,12 @@
 #include "search_space/import/config_reader.h"
 #include "search_space/import/families.h"
 #include "search_space/import/layer_structure.h"
+#include "search_space/import/model_forms.h"
 #include "search_space/import/other_files.h"
 #include "search_space/import/unread_keys.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/layer_list.h"
+#include "search_space/spec/model.h"
 
 namespace meshwright {
 namespace {
@@ -97,37 +99,6 @@ std::pair<const Json*, std::string> LanguagePart(const Json& config) {
   return {&config, ""};
 }
 
-constexpr bool IsGelu(std::string_view activation) {
-  return activation == "gelu" || activation == "gelu_new" || activation == "gelu_fast" ||
-         activation == "gelu_pytorch_tanh" || activation == "gelu_python";
-}
-
-void ReadActivation(ConfigReader& config, const Family& family, ImportedModel& out) {
-  const auto activation =
-      config.Text({"hidden_activation", "hidden_act", "activation_function", "mlp_hidden_act"});
-  out.model.mlp = family.mlp;
-  if (!activation.has_value()) return;
-  const bool is_silu = *activation == "silu" || *activation == "swish";
-  const bool is_squared =
-      *activation == "relu2" || *activation == "relu" || *activation == "squared_relu";
-  if (!IsGelu(*activation) && !is_silu && !is_squared) {
-    const char* key =
-        config.Find({"hidden_activation", "hidden_act", "activation_function", "mlp_hidden_act"});
-    config.Reject(key, "must be silu, swish, relu, relu2 or a gelu");
-    return;
-  }
-  if (is_squared) {
-    out.notes.push_back(fmt::format(
-        "the activation {} is priced as a gelu, which moves the same bytes", *activation));
-  }
-  if (family.mlp == MlpKind::kGelu) return;
-  if (family.model_types.empty() && !is_silu) {
-    config.Reject("hidden_act",
-                  fmt::format("whether the feed-forward has a gate is not stated; {}", kOwnFormat));
-  }
-  out.model.mlp = is_silu ? MlpKind::kSwiglu : MlpKind::kGeglu;
-}
-
 // Returns hidden size / heads, which must be a whole number if no head size is stated.
 int DerivedHeadDim(ConfigReader& config, const ModelSpec& model) {
   if (model.attention_head_count == 0) return 0;
@@ -181,17 +152,6 @@ int ReadFfnSize(ConfigReader& config, const Family& family, const ModelSpec& mod
   if (family.mlp != MlpKind::kGelu) return config.Size({"intermediate_size"});
   const auto ratio = config.Number({"expansion_ratio"});
   return static_cast<int>(std::min(ratio.value_or(4) * model.hidden_size, 1e8));
-}
-
-void ReadBiases(ConfigReader& config, const Family& family, ModelSpec& model) {
-  const auto all = config.Flag({"attention_bias", "use_qkv_bias", "qkv_bias", "add_qkv_bias"});
-  const auto any = config.Flag({"bias", "use_bias", "add_bias_linear"});
-  model.qkv_bias =
-      model.norm == NormKind::kRmsnorm && (all.value_or(family.qkv_bias) || any.value_or(false));
-  model.qk_norm = config.Flag({"use_qk_norm", "qk_layernorm", "use_qk_layernorm", "qk_norm"})
-                      .value_or(family.qk_norm);
-  model.attention_output_gate = config.Flag({"attn_output_gate"}).value_or(family.output_gate);
-  model.post_norms = family.post_norms;
 }
 
 // Reads the stretching of rotary positions from the object of either name. Kinds without launch
@@ -267,10 +227,14 @@ void ReadSizes(ConfigReader& config, const Family& family, ImportedModel& out) {
     const int stated = config.Has("padded_vocab_size") ? 0 : config.Size({"vocab_size"});
     if (stated > 0) model.vocab_size = stated;
   }
-  ReadActivation(config, family, out);
+  ReadActivation(config, family, model, out.notes);
   model.tied_embeddings =
       config.Flag({"tie_word_embeddings", "tie_embeddings"}).value_or(family.tied_embeddings);
   ReadBiases(config, family, model);
+  model.qk_norm = config.Flag({"use_qk_norm", "qk_layernorm", "use_qk_layernorm", "qk_norm"})
+                      .value_or(family.qk_norm);
+  model.attention_output_gate = config.Flag({"attn_output_gate"}).value_or(family.output_gate);
+  ReadForms(config, family, model);
   ReadRotary(config, model);
   if (family.position_count > 0) {
     model.position_count =
@@ -311,6 +275,13 @@ void AddNotes(const Json& config, const std::string& path, std::string_view mode
         fmt::format("the model type {} is not known; its keys were read as they are usually meant",
                     model_type));
     AddAssumptions(config, path, out);
+  }
+  if (config.contains("zero_expert_num") && out.model.layers.size() > 1) {
+    out.notes.push_back(fmt::format(
+        "each layer of the file was read as three, {} in all: two attentions with a dense "
+        "feed-forward each, and the experts between them, of which {} of a token's choices compute "
+        "on average; the experts are not hidden behind the second attention",
+        out.model.layer_count, out.model.moe->experts_per_token));
   }
   if (HasUnconfirmedLayers(out.model)) {
     out.notes.emplace_back(

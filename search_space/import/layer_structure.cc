@@ -13,6 +13,7 @@
 
 #include "search_space/import/layer_runs.h"
 #include "search_space/import/linear_layers.h"
+#include "search_space/import/shortcut_layers.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
@@ -476,6 +477,7 @@ void ReadLayers(ConfigReader& config, const Family& family, ModelSpec& model) {
     ReadHeadCounts(config, model, layers);
   }
   ReadFeedForwards(config, family, model, layers);
+  ReadShortcutLayers(config, layers, model);
   SetLayers(layers, model);
 }
 

@@ -24,7 +24,6 @@ constexpr Unsupported kUnsupported[] = {
     {"num_kv_shared_layers", "layers that share keys and values"},
     {"use_cla", "layers that share keys and values"},
     {"laurel_rank", "a branch of low rank beside the attention"},
-    {"zero_expert_num", "experts that compute nothing, beside two attentions a layer"},
     {"share_q_dim", "queries of low rank"},
     {"word_embed_proj_dim", "embeddings of another width than the layers"},
     {"mod_layers", "layers that skip tokens"},
@@ -159,8 +158,6 @@ void RejectUnread(ConfigReader& config, const ModelSpec& model) {
     config.Reject(one.key,
                   fmt::format("it means {}, which is not modelled; {}", one.what, kOwnFormat));
     config.Ignore(one.key);
-    // LongCat's size of the feed-forward behind each of the two attentions.
-    if (std::string_view(one.key) == "zero_expert_num") config.Ignore("ffn_hidden_size");
   }
   for (const auto& [key, value] : config.config().items()) {
     if (config.read().contains(key) || !IsActive(value, model)) continue;

@@ -8,9 +8,21 @@ namespace meshwright {
 template <>
 std::span<const ChoiceWord<MlpKind>> Choices<MlpKind>() {
   static constexpr ChoiceWord<MlpKind> kTable[] = {
-      {MlpKind::kGelu, "gelu"},
-      {MlpKind::kSwiglu, "swiglu"},
-      {MlpKind::kGeglu, "geglu"},
+      {MlpKind::kGelu, "gelu"},   {MlpKind::kSwiglu, "swiglu"},
+      {MlpKind::kGeglu, "geglu"}, {MlpKind::kQuickGeglu, "quick_geglu"},
+      {MlpKind::kRelu, "relu"},   {MlpKind::kSquaredRelu, "squared_relu"},
+  };
+  return kTable;
+}
+
+template <>
+std::span<const ChoiceWord<LinearBiases>> Choices<LinearBiases>() {
+  static constexpr ChoiceWord<LinearBiases> kTable[] = {
+      {LinearBiases::kNone, "none"},
+      {LinearBiases::kQkv, "qkv"},
+      {LinearBiases::kAttention, "attention"},
+      {LinearBiases::kFeedForward, "feed_forward"},
+      {LinearBiases::kAll, "all"},
   };
   return kTable;
 }

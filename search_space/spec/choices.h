@@ -11,7 +11,12 @@ namespace meshwright {
 // every edge (JSON, protobuf, CLI, SQL) uses. Sets that only one folder knows, such as a solver of
 // placements, have their words there.
 
-enum class MlpKind { kGelu, kSwiglu, kGeglu };
+// The feed-forward. Those whose names end in "glu" are gated; kQuickGeglu has x sigmoid(1.702 x) as
+// its function (gpt-oss).
+enum class MlpKind { kGelu, kSwiglu, kGeglu, kQuickGeglu, kRelu, kSquaredRelu };
+// The linear layers that have a bias: those of queries, keys and values; those and attention's
+// output; those of the feed-forward, with its experts and their router.
+enum class LinearBiases { kNone, kQkv, kAttention, kFeedForward, kAll };
 enum class NormKind { kLayernorm, kRmsnorm };
 // The function that makes scores of a router's outputs.
 enum class RouterScore { kSoftmax, kSigmoid };
@@ -98,6 +103,8 @@ std::span<const ChoiceWord<Enum>> Choices();
 template <>
 std::span<const ChoiceWord<MlpKind>> Choices<MlpKind>();
 template <>
+std::span<const ChoiceWord<LinearBiases>> Choices<LinearBiases>();
+template <>
 std::span<const ChoiceWord<NormKind>> Choices<NormKind>();
 template <>
 std::span<const ChoiceWord<TokenMixer>> Choices<TokenMixer>();
@@ -145,6 +152,11 @@ template <>
 std::span<const ChoiceWord<Outcome>> Choices<Outcome>();
 template <>
 std::span<const ChoiceWord<Confidence>> Choices<Confidence>();
+
+// Returns true if a feed-forward has a matrix more, whose product gates the other one's.
+constexpr bool IsGated(MlpKind mlp) {
+  return mlp == MlpKind::kSwiglu || mlp == MlpKind::kGeglu || mlp == MlpKind::kQuickGeglu;
+}
 
 template <typename Enum>
 std::string_view Word(Enum value) {

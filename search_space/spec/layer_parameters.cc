@@ -8,12 +8,12 @@ namespace {
 // Symbols of docs/cost_model.md: h hidden, q = heads x head_dim, u = KV heads x head_dim, f
 // feed-forward width, E experts.
 
-// The GPT family (layernorm) has a bias on every linear layer but those of experts.
-bool HasBiases(const ModelSpec& m) { return m.norm == NormKind::kLayernorm; }
-
 double MlpMatrices(const ModelSpec& m, double f) {
-  return (m.mlp == MlpKind::kGelu ? 2.0 : 3.0) * m.hidden_size * f;
+  return (IsGated(m.mlp) ? 3.0 : 2.0) * m.hidden_size * f;
 }
+
+// Returns the biases of the matrices of a feed-forward that tensor parallelism splits by columns.
+double MlpBiases(const ModelSpec& m, double f) { return (IsGated(m.mlp) ? 2.0 : 1.0) * f; }
 
 // Formula 1 of the cost model, plus the norms of both latents: h r_q + r_q a(g+g_r) + h(r_kv+g_r) +
 // r_kv a(g+g_v) + a g_v h + r_q + r_kv; without a query latent the first two terms are h a(g+g_r).
@@ -46,9 +46,14 @@ void AddGroupedQuery(const ModelSpec& m, const LayerKind& kind, LayerParameters&
   const double output = static_cast<double>(kind.attention_head_count) * kind.v_head_dim;
   p.tensor_split += h * (q + u + values) + output * h;
   if (m.attention_output_gate) p.tensor_split += h * q;
-  if (HasBiases(m) || m.qkv_bias) p.tensor_split += q + u + values;
-  if (HasBiases(m)) p.replicated += h;
-  if (m.qk_norm) p.replicated += 2.0 * kind.head_dim;
+  if (HasQkvBias(m)) p.tensor_split += q + u + values;
+  if (HasAttentionOutputBias(m)) p.replicated += h;
+  if (m.qk_norm && m.qk_norm_spans_heads) {
+    p.tensor_split += q + u;
+  } else if (m.qk_norm) {
+    p.replicated += 2.0 * kind.head_dim;
+  }
+  if (m.attention_sinks) p.tensor_split += kind.attention_head_count;
 }
 
 // q, k, v, the output, their convolution, and by kind the decays, write strengths and output gate:
@@ -119,13 +124,24 @@ void AddMixer(const ModelSpec& m, const LayerKind& kind, LayerParameters& p) {
   }
 }
 
+// Adds a bias of each matrix of the experts, and one of the router for each of them (gpt-oss).
+void AddExpertBiases(const ModelSpec& m, LayerParameters& p) {
+  const double h = m.hidden_size;
+  const MoeSpec& moe = *m.moe;
+  p.expert += moe.expert_count * (MlpBiases(m, moe.expert_ffn_hidden_size) + h);
+  p.replicated += moe.expert_count;
+  if (moe.shared_expert_ffn_hidden_size == 0) return;
+  p.tensor_split += MlpBiases(m, moe.shared_expert_ffn_hidden_size);
+  p.replicated += h;
+}
+
 void AddFeedForward(const ModelSpec& m, const LayerKind& kind, LayerParameters& p) {
   const double h = m.hidden_size;
   switch (kind.feed_forward) {
     case FeedForwardKind::kDense:
       p.tensor_split += MlpMatrices(m, kind.ffn_hidden_size);
-      if (HasBiases(m)) {
-        p.tensor_split += (m.mlp == MlpKind::kGelu ? 1.0 : 2.0) * kind.ffn_hidden_size;
+      if (HasFeedForwardBias(m)) {
+        p.tensor_split += MlpBiases(m, kind.ffn_hidden_size);
         p.replicated += h;
       }
       return;
@@ -133,6 +149,7 @@ void AddFeedForward(const ModelSpec& m, const LayerKind& kind, LayerParameters& 
       p.expert = m.moe->expert_count * MlpMatrices(m, m.moe->expert_ffn_hidden_size);
       p.tensor_split += MlpMatrices(m, m.moe->shared_expert_ffn_hidden_size);
       p.replicated += h * m.moe->expert_count;
+      if (HasFeedForwardBias(m)) AddExpertBiases(m, p);
       return;
     case FeedForwardKind::kNone:
       return;
@@ -149,7 +166,8 @@ LayerParameters ParametersOf(const ModelSpec& m, const LayerKind& kind) {
   LayerParameters p;
   const int blocks = (kind.mixer != TokenMixer::kNone ? 1 : 0) +
                      (kind.feed_forward != FeedForwardKind::kNone ? 1 : 0);
-  p.replicated = blocks * (m.post_norms ? 2 : 1) * NormParameters(m, m.hidden_size);
+  const int norms = (m.pre_norms ? 1 : 0) + (m.post_norms ? 1 : 0);
+  p.replicated = blocks * norms * NormParameters(m, m.hidden_size);
   AddMixer(m, kind, p);
   AddFeedForward(m, kind, p);
   return p;

@@ -134,8 +134,36 @@ struct ModelSpec {
   std::optional<double> rotary_base = {};  // absent: not stated
   std::optional<double> norm_epsilon = {};
   std::optional<RopeScaling> rope_scaling = {};  // absent: none, or not stated
+  // The linear layers with a bias. Absent: all with layernorm; with rmsnorm those of qkv_bias.
+  std::optional<LinearBiases> biases = {};
+  bool pre_norms = true;             // norms before attention and feed-forward (OLMo 2 has none)
+  bool qk_norm_spans_heads = false;  // one norm for all queries and one for all keys (OLMo 2)
+  // A learnt score of each head that takes a share of its softmax (gpt-oss).
+  bool attention_sinks = false;
+  bool parallel_feed_forward = false;  // reads the input of attention, not its output (GPT-J)
+  double glu_offset = 0;               // added to what the gate multiplies (gpt-oss: 1)
+  // The limit of the gate from above, and of what it multiplies on both sides (gpt-oss: 7).
+  std::optional<double> activation_clamp = {};
+  // c of c tanh(x / c), by which scores of attention and logits are bounded (Gemma 2).
+  std::optional<double> attention_soft_cap = {};
+  std::optional<double> output_soft_cap = {};
+  // Factors that change neither time nor memory; absent: 1, and of scores head_dim^-0.5.
+  std::optional<double> attention_scale = {};
+  std::optional<double> embedding_scale = {};
+  std::optional<double> residual_scale = {};  // of what a block adds to the residual stream
+  std::optional<double> output_scale = {};    // of the logits
   bool operator==(const ModelSpec&) const = default;
 };
+
+// Returns the linear layers of the model that have a bias.
+LinearBiases BiasesOf(const ModelSpec& model);
+bool HasQkvBias(const ModelSpec& model);
+bool HasAttentionOutputBias(const ModelSpec& model);
+bool HasFeedForwardBias(const ModelSpec& model);
+
+// States which linear layers have a bias, in the one of several ways that all models state it:
+// nothing if the norm says so, and qkv_bias for kQkv with rmsnorm.
+void SetBiases(LinearBiases biases, ModelSpec& model);
 
 // Returns every field that is outside its limits; `prefix` is the path of the model in the input
 // ("model").

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "search_space/base/status.h"
@@ -183,6 +185,39 @@ void CheckLayers(const ModelSpec& model, LimitChecker& check) {
   }
 }
 
+void CheckBiases(const ModelSpec& model, LimitChecker& check) {
+  if (!model.biases.has_value() || !model.qkv_bias || HasQkvBias(model)) return;
+  check.Add("biases", fmt::format("{}; must be qkv, attention or all with qkv_bias = true",
+                                  Word(*model.biases)));
+}
+
+// Checks what the norms, the feed-forward and attention of some models have.
+void CheckForms(const ModelSpec& model, LimitChecker& check) {
+  CheckBiases(model, check);
+  if (!model.pre_norms && !model.post_norms) {
+    check.Add("pre_norms", "false; must be true without post_norms, because a block has a norm");
+  }
+  if (model.qk_norm_spans_heads && !model.qk_norm) {
+    check.Add("qk_norm_spans_heads", "true; must be false without qk_norm");
+  }
+  check.AtLeast("glu_offset", model.glu_offset, 0);
+  if (model.glu_offset != 0 && !IsGated(model.mlp)) {
+    check.Add("glu_offset", fmt::format("{}; must be 0 with {}, which has no gate",
+                                        model.glu_offset, Word(model.mlp)));
+  }
+  const std::pair<std::string_view, const std::optional<double>&> positive[] = {
+      {"activation_clamp", model.activation_clamp},
+      {"attention_soft_cap", model.attention_soft_cap},
+      {"output_soft_cap", model.output_soft_cap},
+      {"attention_scale", model.attention_scale},
+      {"embedding_scale", model.embedding_scale},
+      {"residual_scale", model.residual_scale},
+      {"output_scale", model.output_scale}};
+  for (const auto& [field, value] : positive) {
+    if (value.has_value()) check.Positive(field, *value);
+  }
+}
+
 void CheckAttention(const ModelSpec& model, LimitChecker& check) {
   check.Range("attention_head_count", model.attention_head_count, 1, kMaxHeads);
   check.Range("kv_head_count", model.kv_head_count, 1, kMaxHeads);
@@ -195,6 +230,34 @@ void CheckAttention(const ModelSpec& model, LimitChecker& check) {
 }
 
 }  // namespace
+
+LinearBiases BiasesOf(const ModelSpec& model) {
+  if (model.biases.has_value()) return *model.biases;
+  if (model.norm == NormKind::kLayernorm) return LinearBiases::kAll;
+  return model.qkv_bias ? LinearBiases::kQkv : LinearBiases::kNone;
+}
+
+bool HasQkvBias(const ModelSpec& model) {
+  const LinearBiases biases = BiasesOf(model);
+  return biases != LinearBiases::kNone && biases != LinearBiases::kFeedForward;
+}
+
+bool HasAttentionOutputBias(const ModelSpec& model) {
+  const LinearBiases biases = BiasesOf(model);
+  return biases == LinearBiases::kAttention || biases == LinearBiases::kAll;
+}
+
+bool HasFeedForwardBias(const ModelSpec& model) {
+  const LinearBiases biases = BiasesOf(model);
+  return biases == LinearBiases::kFeedForward || biases == LinearBiases::kAll;
+}
+
+void SetBiases(LinearBiases biases, ModelSpec& model) {
+  const bool is_layernorm = model.norm == NormKind::kLayernorm;
+  model.qkv_bias = biases == LinearBiases::kQkv && !is_layernorm;
+  model.biases.reset();
+  if (BiasesOf(model) != biases) model.biases = biases;
+}
 
 std::vector<FieldViolation> Validate(const ModelSpec& model, std::string_view prefix) {
   LimitChecker check(prefix);
@@ -211,6 +274,7 @@ std::vector<FieldViolation> Validate(const ModelSpec& model, std::string_view pr
   if (model.rotary_base.has_value()) check.Positive("rotary_base", *model.rotary_base);
   if (model.norm_epsilon.has_value()) check.Positive("norm_epsilon", *model.norm_epsilon);
   if (model.rope_scaling.has_value()) CheckRopeScaling(*model.rope_scaling, check);
+  CheckForms(model, check);
   if (model.linear_attention.has_value()) CheckLinearAttention(*model.linear_attention, check);
   if (model.state_space.has_value()) CheckStateSpace(*model.state_space, check);
   if (!model.layers.empty()) CheckLayers(model, check);

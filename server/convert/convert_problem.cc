@@ -85,6 +85,22 @@ void Fill(const LayerRun& run, v1::LayerRun& wire) {
   if (kind.ffn_hidden_size > 0) wire.set_ffn_hidden_size(kind.ffn_hidden_size);
 }
 
+void FillForms(const ModelSpec& model, v1::Model& wire) {
+  if (model.biases) wire.set_biases(Text(*model.biases));
+  if (!model.pre_norms) wire.set_pre_norms(false);
+  if (model.qk_norm_spans_heads) wire.set_qk_norm_spans_heads(true);
+  if (model.attention_sinks) wire.set_attention_sinks(true);
+  if (model.parallel_feed_forward) wire.set_parallel_feed_forward(true);
+  if (model.glu_offset != 0) wire.set_glu_offset(model.glu_offset);
+  if (model.activation_clamp) wire.set_activation_clamp(*model.activation_clamp);
+  if (model.attention_soft_cap) wire.set_attention_soft_cap(*model.attention_soft_cap);
+  if (model.output_soft_cap) wire.set_output_soft_cap(*model.output_soft_cap);
+  if (model.attention_scale) wire.set_attention_scale(*model.attention_scale);
+  if (model.embedding_scale) wire.set_embedding_scale(*model.embedding_scale);
+  if (model.residual_scale) wire.set_residual_scale(*model.residual_scale);
+  if (model.output_scale) wire.set_output_scale(*model.output_scale);
+}
+
 // Fills in what only some models have. What a model does not have stays absent, so that the text of
 // a question does not change.
 void FillStructure(const ModelSpec& model, v1::Model& wire) {
@@ -99,6 +115,7 @@ void FillStructure(const ModelSpec& model, v1::Model& wire) {
   if (model.rotary_base) wire.set_rotary_base(*model.rotary_base);
   if (model.norm_epsilon) wire.set_norm_epsilon(*model.norm_epsilon);
   if (model.rope_scaling) Fill(*model.rope_scaling, *wire.mutable_rope_scaling());
+  FillForms(model, wire);
 }
 
 void Fill(const NodePoolRequest& pool, v1::NodePool& wire) {

@@ -79,6 +79,22 @@ LayerRun ReadRun(const MessageReader& in) {
                    .ffn_hidden_size = in.Int("ffn_hidden_size").value_or(0)}};
 }
 
+// Reads what the norms, the feed-forward and attention of some models have.
+void ReadForms(const MessageReader& in, ModelSpec& model) {
+  model.pre_norms = in.Bool("pre_norms").value_or(true);
+  model.qk_norm_spans_heads = in.Bool("qk_norm_spans_heads").value_or(false);
+  model.attention_sinks = in.Bool("attention_sinks").value_or(false);
+  model.parallel_feed_forward = in.Bool("parallel_feed_forward").value_or(false);
+  model.glu_offset = in.Double("glu_offset").value_or(0);
+  model.activation_clamp = in.Double("activation_clamp");
+  model.attention_soft_cap = in.Double("attention_soft_cap");
+  model.output_soft_cap = in.Double("output_soft_cap");
+  model.attention_scale = in.Double("attention_scale");
+  model.embedding_scale = in.Double("embedding_scale");
+  model.residual_scale = in.Double("residual_scale");
+  model.output_scale = in.Double("output_scale");
+}
+
 // Reads what only some models have.
 void ReadStructure(const MessageReader& in, ModelSpec& model) {
   if (const auto linear = in.Child("linear_attention")) {
@@ -94,6 +110,14 @@ void ReadStructure(const MessageReader& in, ModelSpec& model) {
   model.rotary_base = in.Double("rotary_base");
   model.norm_epsilon = in.Double("norm_epsilon");
   if (const auto scaling = in.Child("rope_scaling")) model.rope_scaling = ReadRopeScaling(*scaling);
+  ReadForms(in, model);
+}
+
+// Reads the norm and the biases, which it may imply.
+void ReadNorm(const MessageReader& in, ModelSpec& model) {
+  model.norm = in.Required("norm", in.Choice<NormKind>("norm"));
+  model.biases = in.Choice<LinearBiases>("biases");
+  if (model.biases.has_value() && !model.qkv_bias) SetBiases(*model.biases, model);
 }
 
 // The number of heads and their size have defaults that follow from other fields. If those fields
@@ -169,7 +193,7 @@ ModelSpec ReadModel(const MessageReader& in) {
   ReadHeads(in, model);
   model.vocab_size = in.RequiredInt("vocab_size");
   model.mlp = in.Required("mlp", in.Choice<MlpKind>("mlp"));
-  model.norm = in.Required("norm", in.Choice<NormKind>("norm"));
+  ReadNorm(in, model);
   model.tied_embeddings = in.Bool("tied_embeddings").value_or(false);
   if (const auto mla = in.Child("mla")) model.mla = ReadMla(*mla);
   model.sliding_window = in.Int("sliding_window").value_or(0);

@@ -27,7 +27,7 @@ double ExpertParameters(const ModelSpec& model) {
   for (const LayerRun& run : RunsOf(model)) {
     if (run.kind.feed_forward == FeedForwardKind::kExperts) layers += run.count;
   }
-  const double matrices = model.mlp == MlpKind::kGelu ? 2 : 3;
+  const double matrices = IsGated(model.mlp) ? 3 : 2;
   return matrices * layers * model.moe->expert_count * static_cast<double>(model.hidden_size) *
          model.moe->expert_ffn_hidden_size;
 }

@@ -80,7 +80,20 @@ ModelSpec FullModel() {
                                       .beta_fast = 33,
                                       .beta_slow = 2,
                                       .mscale = 0.75,
-                                      .mscale_all_dim = 0.5}};
+                                      .mscale_all_dim = 0.5},
+          .biases = LinearBiases::kAttention,
+          .pre_norms = false,
+          .qk_norm_spans_heads = true,
+          .attention_sinks = true,
+          .parallel_feed_forward = true,
+          .glu_offset = 1,
+          .activation_clamp = 7,
+          .attention_soft_cap = 50,
+          .output_soft_cap = 30,
+          .attention_scale = 0.0625,
+          .embedding_scale = 12,
+          .residual_scale = 0.25,
+          .output_scale = 0.125};
 }
 
 WorkloadRequest FullWorkload() {

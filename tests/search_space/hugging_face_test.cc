@@ -180,13 +180,92 @@ const Case kDense[] = {
     {"gpt2_defaults", kGpt2, WithPositions(ExpectedGpt(256, true), 1024)},
     {"gpt2_stated", With(kGpt2, {{"n_inner", 96}, {"tie_word_embeddings", false}}),
      WithPositions(ExpectedGpt(96, false), 1024)},
-    {"gpt_neox", Without(Decoder("gpt_neox"), "num_key_value_heads"), ExpectedGpt(96, false)},
+    {"gpt_neox", Without(Decoder("gpt_neox"), "num_key_value_heads"),
+     Changed(ExpectedGpt(96, false), [](ModelSpec& m) { m.parallel_feed_forward = true; })},
+    // Only the feed-forward has biases, and it reads the input of attention.
+    {"gptj", Without(Decoder("gptj"), "num_key_value_heads"),
+     Changed(ExpectedGpt(96, false),
+             [](ModelSpec& m) {
+               m.parallel_feed_forward = true;
+               m.biases = LinearBiases::kFeedForward;
+             })},
+    {"falcon",
+     With(Without(Decoder("falcon"), "num_key_value_heads"),
+          {{"new_decoder_architecture", true}, {"parallel_attn", false}, {"num_kv_heads", 8}}),
+     Changed(ExpectedGpt(96, true),
+             [](ModelSpec& m) {
+               m.parallel_feed_forward = true;
+               m.biases = LinearBiases::kNone;
+             })},
+    {"opt", With(Without(Decoder("opt"), "num_key_value_heads"), {{"hidden_act", "relu"}}),
+     WithPositions(Changed(ExpectedGpt(96, true), [](ModelSpec& m) { m.mlp = MlpKind::kRelu; }),
+                   2048)},
+    {"nemotron",
+     With(Without(Decoder("nemotron"), "num_key_value_heads"), {{"hidden_act", "relu2"}}),
+     Changed(ExpectedGpt(96, false),
+             [](ModelSpec& m) {
+               m.mlp = MlpKind::kSquaredRelu;
+               m.biases = LinearBiases::kNone;
+             })},
+    {"llama_attention_bias", With(Decoder("llama"), {{"attention_bias", true}}),
+     Changed(Expected(), [](ModelSpec& m) { m.biases = LinearBiases::kAttention; })},
+    {"llama_all_biases", With(Decoder("llama"), {{"attention_bias", true}, {"mlp_bias", true}}),
+     Changed(Expected(), [](ModelSpec& m) { m.biases = LinearBiases::kAll; })},
+    {"seed_oss",
+     With(Decoder("seed_oss"),
+          {{"attention_bias", true}, {"attention_out_bias", false}, {"head_dim", 8}}),
+     Qwen2()},
+    {"granite",
+     With(Decoder("granite"), {{"embedding_multiplier", 12},
+                               {"attention_multiplier", 0.0078125},
+                               {"residual_multiplier", 0.22},
+                               {"logits_scaling", 16}}),
+     Changed(Expected(),
+             [](ModelSpec& m) {
+               m.embedding_scale = 12;
+               m.attention_scale = 0.0078125;
+               m.residual_scale = 0.22;
+               m.output_scale = 0.0625;
+             })},
+    // 1.4 / sqrt(4 layers), and 64 / 16.
+    {"minicpm",
+     With(Decoder("minicpm"), {{"scale_emb", 12}, {"scale_depth", 1.4}, {"dim_model_base", 16}}),
+     Changed(Expected(),
+             [](ModelSpec& m) {
+               m.embedding_scale = 12;
+               m.residual_scale = 0.7;
+               m.output_scale = 0.25;
+             })},
+    {"olmo2", Decoder("olmo2"),
+     Changed(Expected(),
+             [](ModelSpec& m) {
+               m.qk_norm = m.qk_norm_spans_heads = m.post_norms = true;
+               m.pre_norms = false;
+             })},
     // One layer in two has no window.
     {"gemma2", With(Decoder("gemma2"), {{"sliding_window", 32}}),
      Changed(Expected(),
              [](ModelSpec& m) {
                m.mlp = MlpKind::kGeglu;
                m.tied_embeddings = m.post_norms = true;
+               m.attention_soft_cap = 50;
+               m.output_soft_cap = 30;
+               m.attention_scale = 0.0625;  // 1 / sqrt(256), the class's; a head has 8
+               m.embedding_scale = 8;       // sqrt(64)
+               m.layers = {{.count = 1, .kind = {.sliding_window = 32}}, {.count = 1}};
+             })},
+    // A stated null is none, and a scalar of the head's size changes nothing.
+    {"gemma2_stated",
+     With(Decoder("gemma2"), {{"sliding_window", 32},
+                              {"attn_logit_softcapping", nullptr},
+                              {"final_logit_softcapping", 20},
+                              {"query_pre_attn_scalar", 8}}),
+     Changed(Expected(),
+             [](ModelSpec& m) {
+               m.mlp = MlpKind::kGeglu;
+               m.tied_embeddings = m.post_norms = true;
+               m.output_soft_cap = 20;
+               m.embedding_scale = 8;
                m.layers = {{.count = 1, .kind = {.sliding_window = 32}}, {.count = 1}};
              })},
     {"layer_types",
@@ -196,7 +275,8 @@ const Case kDense[] = {
             {"sliding_attention", "sliding_attention", "sliding_attention", "full_attention"}}}),
      Changed(Expected(),
              [](ModelSpec& m) {
-               m.qk_norm = true;
+               m.qk_norm = m.qk_norm_spans_heads = m.post_norms = true;
+               m.pre_norms = false;
                m.layers = {{.count = 3, .kind = {.sliding_window = 32}}, {.count = 1}};
              })},
     // Each letter is a layer of its own.
@@ -246,6 +326,27 @@ const Case kDense[] = {
 };
 
 const Case kRouted[] = {
+    // The file states silu, which the class does not use.
+    {"gpt_oss",
+     With(Decoder("gpt_oss"), {{"num_local_experts", 8},
+                               {"num_experts_per_tok", 2},
+                               {"attention_bias", true},
+                               {"sliding_window", 32},
+                               {"swiglu_limit", 5}}),
+     Changed(Expected(0),
+             [](ModelSpec& m) {
+               m.moe =
+                   MoeSpec{.expert_count = 8, .experts_per_token = 2, .expert_ffn_hidden_size = 96};
+               m.mlp = MlpKind::kQuickGeglu;
+               m.biases = LinearBiases::kAll;
+               m.attention_sinks = true;
+               m.glu_offset = 1;
+               m.activation_clamp = 5;
+               m.layers = {
+                   {.count = 1,
+                    .kind = {.feed_forward = FeedForwardKind::kExperts, .sliding_window = 32}},
+                   {.count = 1, .kind = {.feed_forward = FeedForwardKind::kExperts}}};
+             })},
     {"mixtral", With(Decoder("mixtral"), {{"num_local_experts", 8}, {"num_experts_per_tok", 2}}),
      Changed(Expected(0),
              [](ModelSpec& m) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -73,7 +74,6 @@ const std::map<std::string, std::string>& Refused() {
       {"google/gemma-4-E4B-it", "hidden_size_per_layer_input"},
       {"facebook/opt-350m", "word_embed_proj_dim"},
       {"stepfun-ai/step3", "share_q_dim"},
-      {"meituan-longcat/LongCat-Flash-Chat", "zero_expert_num"},
       {"tencent/Tencent-Hunyuan-Large", "use_cla"}};
   return *refused;
 }
@@ -102,6 +102,53 @@ TEST(PublishedModelsTest, AreReadWithTheirParameters) {
     EXPECT_NEAR(static_cast<double>(ParameterCount(model, false)) / published, 1, Tolerance(row));
   }
   EXPECT_EQ(accepted, rows.size() - Refused().size());
+}
+
+// Every parameter of these models is in a field of its own: sinks and biases of gpt-oss, the norms
+// after the blocks of Gemma 2 and 3 and of OLMo 2, and norms of all heads together.
+TEST(PublishedModelsTest, AreExactWithSinksBiasesAndNorms) {
+  const std::set<std::string> names = {
+      "openai/gpt-oss-20b",      "openai/gpt-oss-120b",      "google/gemma-2-2b",
+      "google/gemma-2-9b",       "google/gemma-2-27b",       "google/gemma-3-1b-it",
+      "google/gemma-3-4b-it",    "google/gemma-3-27b-it",    "allenai/OLMo-2-1124-7B",
+      "allenai/OLMo-2-0325-32B", "allenai/OLMoE-1B-7B-0924", "bigcode/starcoder2-15b",
+      "EleutherAI/gpt-neox-20b", "openai-community/gpt2-xl", "Qwen/Qwen2.5-7B"};
+  std::size_t found = 0;
+  for (const Row& row : PublishedModels()) {
+    if (!names.contains(row.at("name"))) continue;
+    ++found;
+    const auto imported = ImportHuggingFaceConfig(ConfigOf(row), "m");
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(ParameterCount(imported->model, false), std::stoll(row.at("parameters")))
+        << row.at("name");
+  }
+  EXPECT_EQ(found, names.size());
+}
+
+// A layer of LongCat has two attentions, two dense feed-forwards and experts: 28 x 3 layers here.
+// Of the 12 choices of a token among 512 experts and 256 that compute nothing, 12 x 512 / 768
+// compute.
+TEST(ShortcutLayersTest, AreThreeLayersEach) {
+  const std::vector<Row> rows = PublishedModels();
+  const auto row = std::ranges::find_if(
+      rows, [](const Row& r) { return r.at("name") == "meituan-longcat/LongCat-Flash-Chat"; });
+  ASSERT_NE(row, rows.end());
+  nlohmann::json config = nlohmann::json::parse(ConfigOf(*row));
+  const auto imported = ImportHuggingFaceConfig(config.dump(), "m");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const ModelSpec& model = imported->model;
+  EXPECT_EQ(model.layer_count, 84);
+  EXPECT_EQ(model.moe->experts_per_token, 8);
+  ASSERT_EQ(model.layers.size(), 3U);
+  EXPECT_EQ(model.layers[1].kind.mixer, TokenMixer::kNone);
+  EXPECT_EQ(model.layers[1].kind.feed_forward, FeedForwardKind::kExperts);
+  EXPECT_EQ(model.layers[2].kind, model.layers[0].kind);
+  EXPECT_THAT(imported->notes, testing::Contains(testing::HasSubstr("was read as three, 84")));
+  config["zero_expert_num"] = 250;
+  config["zero_expert_type"] = "copy";
+  const std::string message(ImportHuggingFaceConfig(config.dump(), "m").status().message());
+  EXPECT_THAT(message, testing::HasSubstr("12 x 512 / 762"));
+  EXPECT_THAT(message, testing::HasSubstr("must be identity"));
 }
 
 // Ring-linear's groups end with a layer of full attention. Files whose full attention is latent

@@ -33,7 +33,8 @@ constexpr GradientDtype kGradients[] = {GradientDtype::kFp32, GradientDtype::kBf
 constexpr Optimizer kOptimizers[] = {Optimizer::kAdam, Optimizer::kAdam8bit, Optimizer::kSgd};
 constexpr AttentionKernel kAttention[] = {AttentionKernel::kUnfused, AttentionKernel::kFlash2,
                                           AttentionKernel::kFlash3, AttentionKernel::kCudnn};
-constexpr MlpKind kMlps[] = {MlpKind::kGelu, MlpKind::kSwiglu, MlpKind::kGeglu};
+constexpr MlpKind kMlps[] = {MlpKind::kGelu,       MlpKind::kSwiglu, MlpKind::kGeglu,
+                             MlpKind::kQuickGeglu, MlpKind::kRelu,   MlpKind::kSquaredRelu};
 
 // The model is the script's own.
 constexpr Expressible kExpressible = {.framework = "DeepSpeed",

@@ -20,6 +20,7 @@
 #include "search_space/spec/plan_value.h"
 #include "server/tuner/export/exporters.h"
 #include "server/tuner/export/mixed_stages.h"
+#include "server/tuner/export/model_family.h"
 #include "server/tuner/export/text/command_line.h"
 #include "server/tuner/export/text/refusals.h"
 
@@ -209,12 +210,37 @@ void Warn(std::string warning, std::vector<std::string>& warnings) {
   }
 }
 
+// Returns the exporter of recipes that build a model which the framework's own program does not
+// build; null if none is known to.
+const Exporter* RecipesFor(const Exporter& own, const ModelSpec& model) {
+  const ModelFamily family = FamilyOf(model);
+  const bool has_recipe = family == ModelFamily::kGemma2 || family == ModelFamily::kGemma3;
+  return has_recipe && own.framework == "megatron-core" ? FindExporter("megatron-bridge") : nullptr;
+}
+
+bool IsOfModel(const FieldViolation& violation) { return violation.field.starts_with("model."); }
+
 void AddExportOf(const Exporter& exporter, const Problem& problem, RankedPlan& ranked,
                  std::vector<std::string>& warnings) {
   auto config = ExportWith(exporter, problem, ranked.plan);
   if (config.ok()) {
     ranked.exports.insert_or_assign(std::string(exporter.framework), *std::move(config));
     return;
+  }
+  const Exporter* const recipes = RecipesFor(exporter, problem.model);
+  const std::vector<FieldViolation> found = FieldViolations(config.status());
+  if (recipes != nullptr && std::ranges::any_of(found, IsOfModel)) {
+    auto recipe = ExportWith(*recipes, problem, ranked.plan);
+    if (recipe.ok()) {
+      ranked.exports.insert_or_assign(std::string(recipes->framework), *std::move(recipe));
+      Warn(fmt::format(
+               "no {} flags, because its own program does not build this model; a recipe of "
+               "{} does, and its fields are shown ({})",
+               exporter.framework, recipes->framework, std::string(config.status().message())),
+           warnings);
+      return;
+    }
+    config = recipe.status();
   }
   Warn(fmt::format("no {} export of some plans: {}", exporter.framework,
                    std::string(config.status().message())),
@@ -245,6 +271,7 @@ std::vector<FieldViolation> UnrunnableFields(const Problem& problem) {
   exporter->function(plain, plan, refusals);
   std::vector<FieldViolation> found = FieldViolations(refusals.Status());
   std::erase_if(found, [](const auto& violation) { return violation.field.starts_with("plan."); });
+  if (RecipesFor(*exporter, problem.model) != nullptr) std::erase_if(found, IsOfModel);
   const std::vector<FieldViolation> of_chips = ChipViolations(ToEstimatorProblem(problem));
   found.insert(found.end(), of_chips.begin(), of_chips.end());
   return found;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "estimator/layer/layer_split.h"
 #include "search_space/spec/estimate.h"
@@ -184,6 +186,33 @@ void CheckExchange(const Problem& problem, const ParallelPlan& plan, const Expre
              "has no setting for it here");
 }
 
+// Checks the norms, biases and forms of attention that only some models have.
+void CheckForms(const ModelSpec& model, FieldCheck& check) {
+  check.Know(!model.post_norms, "model.post_norms", "true",
+             "has no norms after attention and feed-forward");
+  check.Know(model.pre_norms, "model.pre_norms", "false",
+             "has norms before attention and feed-forward");
+  check.Know(!model.qk_norm_spans_heads, "model.qk_norm_spans_heads", "true",
+             "has norms of each head of queries and keys");
+  check.Know(!model.attention_sinks, "model.attention_sinks", "true", "has no sinks of attention");
+  check.Know(!model.parallel_feed_forward, "model.parallel_feed_forward", "true",
+             "has a feed-forward that reads the output of attention");
+  if (model.biases.has_value()) {
+    check.Know(false, "model.biases", Word(*model.biases),
+               "has the biases that its norm has, or those of queries, keys and values");
+  }
+  check.Know(model.glu_offset == 0, "model.glu_offset", fmt::format("{}", model.glu_offset),
+             "has no offset of what the gate multiplies");
+  const auto is_without = [&](std::string_view field, const std::optional<double>& value,
+                              std::string_view what_exists) {
+    if (value.has_value()) check.Know(false, field, fmt::format("{}", *value), what_exists);
+  };
+  is_without("model.activation_clamp", model.activation_clamp, "has no limit of the activation");
+  is_without("model.attention_soft_cap", model.attention_soft_cap,
+             "does not bound the scores of attention");
+  is_without("model.output_soft_cap", model.output_soft_cap, "does not bound the logits");
+}
+
 void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& check) {
   check.KnowWord(can.mlps, "model.mlp", model.mlp);
   check.Know(can.layer_norm || model.norm == NormKind::kRmsnorm, "model.norm", Word(model.norm),
@@ -202,8 +231,7 @@ void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& chec
   if (can.any_layers) return;
   check.Know(!model.attention_output_gate, "model.attention_output_gate", "true",
              "has no gate on the output of attention");
-  check.Know(!model.post_norms, "model.post_norms", "true",
-             "has no norms after attention and feed-forward");
+  CheckForms(model, check);
   check.Know(model.layers.empty(), "model.layers",
              fmt::format("{} runs of layers", model.layers.size()),
              "has one kind of layer, or dense layers before those with experts");

@@ -11,11 +11,13 @@
 #include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/layer_list.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/exporters.h"
 #include "server/tuner/export/expressible.h"
+#include "server/tuner/export/model_family.h"
 #include "server/tuner/export/text/command_line.h"
 #include "server/tuner/export/text/config_text.h"
 #include "server/tuner/export/text/refusals.h"
@@ -42,6 +44,7 @@ constexpr Optimizer kOptimizers[] = {Optimizer::kAdam};
 constexpr AttentionKernel kAttention[] = {AttentionKernel::kUnfused, AttentionKernel::kFlash2,
                                           AttentionKernel::kCudnn, AttentionKernel::kVendor};
 constexpr MlpKind kMlps[] = {MlpKind::kGelu, MlpKind::kSwiglu, MlpKind::kGeglu};
+constexpr MlpKind kBlockMlps[] = {MlpKind::kGeglu, MlpKind::kQuickGeglu};
 
 constexpr Expressible kExpressible = {.framework = "MaxText",
                                       .schedules = kSchedules,
@@ -63,6 +66,30 @@ constexpr Expressible kExpressible = {.framework = "MaxText",
                                       .latent_attention = true,
                                       .sliding_window = true,
                                       .multi_token_prediction = true};
+
+// Layers for which MaxText has a decoder block of their own, which BlockOf recognises.
+constexpr Expressible kExpressibleBlock = [] {
+  Expressible block = kExpressible;
+  block.any_layers = true;
+  block.mlps = kBlockMlps;
+  block.multi_token_prediction = false;
+  return block;
+}();
+
+// Returns MaxText's name of the layers; "" for those of its usual blocks.
+std::string_view BlockOf(const ModelSpec& model) {
+  switch (FamilyOf(model)) {
+    case ModelFamily::kGemma2:
+      return "gemma2";
+    case ModelFamily::kGemma3:
+      return "gemma3";
+    case ModelFamily::kGptOss:
+      return "gpt_oss";
+    case ModelFamily::kOther:
+      break;
+  }
+  return "";
+}
 
 // An axis of the mesh with the ranks inside of a fabric (ici) and across fabrics (dcn).
 struct Axis {
@@ -261,8 +288,114 @@ Json MlpActivations(MlpKind mlp) {
       return Json::array({"silu", "linear"});
     case MlpKind::kGeglu:
       return Json::array({"gelu", "linear"});
+    case MlpKind::kQuickGeglu:
+      return Json::array({"sigmoid", "linear"});
+    case MlpKind::kRelu:
+    case MlpKind::kSquaredRelu:
+      break;
   }
   return Json::array();
+}
+
+// Returns the tokens that layers with a window attend to.
+int WindowOf(const ModelSpec& model) {
+  int window = 0;
+  for (const LayerRun& run : RunsOf(model)) window = std::max(window, run.kind.sliding_window);
+  return window;
+}
+
+// The sizes of which MaxText builds Gemma 3 (src/MaxText/configs/models/gemma3-*.yml).
+struct Gemma3Size {
+  std::string_view name = {};
+  int layer_count = 0;
+  int hidden_size = 0;
+  int ffn_hidden_size = 0;
+  int attention_head_count = 0;
+  int kv_head_count = 0;
+  int head_dim = 0;
+};
+constexpr Gemma3Size kGemma3Sizes[] = {{"gemma3-4b", 34, 2560, 10240, 8, 4, 256},
+                                       {"gemma3-12b", 48, 3840, 15360, 16, 8, 256},
+                                       {"gemma3-27b", 62, 5376, 21504, 32, 16, 128}};
+constexpr int kGemma3Window = 1024;
+
+// Returns MaxText's name of a Gemma 3; "" for one of other sizes.
+std::string_view NameOfGemma3(const ModelSpec& model) {
+  for (const Gemma3Size& size : kGemma3Sizes) {
+    const bool is_same =
+        size.layer_count == model.layer_count && size.hidden_size == model.hidden_size &&
+        size.ffn_hidden_size == model.ffn_hidden_size &&
+        size.attention_head_count == model.attention_head_count &&
+        size.kv_head_count == model.kv_head_count && size.head_dim == model.head_dim;
+    if (is_same && WindowOf(model) == kGemma3Window) return size.name;
+  }
+  return "";
+}
+
+// Sets the sizes and the block of layers that have one of their own in MaxText
+// (src/MaxText/configs/models/gemma2-9b.yml, gpt-oss-20b.yml; layers/gemma3.py).
+void SetBlock(const ModelSpec& model, std::string_view block, Json& config, Refusals& refusals) {
+  if (block == "gemma3") {
+    const std::string_view name = NameOfGemma3(model);
+    if (name.empty()) {
+      refusals.Refuse("model.layers",
+                      "those of Gemma 3 in other sizes; MaxText builds gemma3-4b, gemma3-12b and "
+                      "gemma3-27b only (layers/gemma3.py: get_query_pre_attn_scalar)");
+    }
+    config["model_name"] = name;  // its file has the sizes, and a vocabulary of 262144
+    return;
+  }
+  const bool is_gemma = block == "gemma2";
+  config["model_name"] = "default";
+  config["decoder_block"] = block;
+  // A block of Gemma 2 is a layer with a window and one without.
+  config["base_num_decoder_layers"] = is_gemma ? model.layer_count / 2 : model.layer_count;
+  config["base_emb_dim"] = model.hidden_size;
+  config["base_mlp_dim"] = is_gemma ? model.ffn_hidden_size : model.moe->expert_ffn_hidden_size;
+  config["base_num_query_heads"] = model.attention_head_count;
+  config["base_num_kv_heads"] = model.kv_head_count;
+  config["head_dim"] = model.head_dim;
+  config["sliding_window_size"] = WindowOf(model);
+  config["mlp_activations"] = MlpActivations(model.mlp);
+  config["vocab_size"] = model.vocab_size;
+  config["logits_via_embedding"] = model.tied_embeddings;
+  if (is_gemma) {
+    config["attn_logits_soft_cap"] = *model.attention_soft_cap;
+    config["final_logits_soft_cap"] = *model.output_soft_cap;
+    config["use_post_attn_norm"] = true;
+    config["use_post_ffw_norm"] = true;
+    if (model.layer_count % 2 != 0) {
+      refusals.Refuse("model.layer_count",
+                      fmt::format("{}; MaxText's Gemma 2 has pairs of layers", model.layer_count));
+    }
+    return;
+  }
+  config["inhomogeneous_layer_cycle_interval"] = FullAttentionInterval(model);
+  config["attention_bias"] = true;
+  config["attention_sink"] = true;
+  config["mlp_bias"] = true;
+  config["routed_bias"] = true;
+  config["mlp_activations_limit"] = *model.activation_clamp;
+  config["num_experts"] = model.moe->expert_count;
+  config["num_experts_per_tok"] = model.moe->experts_per_token;
+  config["base_moe_mlp_dim"] = model.moe->expert_ffn_hidden_size;
+}
+
+// Refuses what is not known of MaxText's blocks of several layers.
+void RefuseInBlocks(const Problem& problem, const ParallelPlan& plan, std::string_view block,
+                    Refusals& refusals) {
+  if (plan.pipeline_parallel > 1) {
+    refusals.Refuse("plan.pipeline_parallel",
+                    fmt::format("{}; this exporter has no pipeline of MaxText's block {}, which "
+                                "is several layers",
+                                plan.pipeline_parallel, block));
+  }
+  const bool has_flash_of_te = problem.workload.attention_kernel == AttentionKernel::kCudnn;
+  if (has_flash_of_te && block != "gemma3") {
+    refusals.Refuse("workload.attention_kernel",
+                    "cudnn; MaxText's cudnn_flash_te has neither sinks nor soft caps "
+                    "(layers/attention_op.py: cudnn_flash_attention)");
+  }
 }
 
 void SetModel(const ModelSpec& model, Json& config, Refusals& refusals) {
@@ -291,8 +424,12 @@ void SetModel(const ModelSpec& model, Json& config, Refusals& refusals) {
 
 std::vector<std::string> LeftOut(const ModelSpec& model) {
   std::vector<std::string> left_out = {
-      "the model's normalization_layer_epsilon, rope_max_timescale, rope_type, attention_bias and "
-      "use_qk_norm",
+      model.layers.empty()
+          ? "the model's normalization_layer_epsilon, rope_max_timescale, rope_type, "
+            "attention_bias "
+            "and use_qk_norm"
+          : "the model's normalization_layer_epsilon, rope_max_timescale, rope_type and its "
+            "factors, local_rope_max_timescale",
       "data and tokenizer: dataset_type, dataset_path, tokenizer_path",
       "length and learning rate: steps, learning_rate, warmup_steps_fraction, "
       "gradient_clipping_threshold",
@@ -311,14 +448,20 @@ std::vector<std::string> LeftOut(const ModelSpec& model) {
 }  // namespace
 
 LaunchConfig ExportMaxText(const Problem& problem, const ParallelPlan& plan, Refusals& refusals) {
-  RefuseInexpressible(problem, plan, kExpressible, refusals);
+  const std::string_view block = BlockOf(problem.model);
+  RefuseInexpressible(problem, plan, block.empty() ? kExpressible : kExpressibleBlock, refusals);
   Json config = Json::object();
   config["base_config"] = "base.yml";
   config["hardware"] = HardwareName(problem, plan);
   SetMesh(problem, plan, config, refusals);
   SetBatch(problem, plan, config, refusals);
   SetTraining(problem, plan, config);
-  SetModel(problem.model, config, refusals);
+  if (block.empty()) {
+    SetModel(problem.model, config, refusals);
+  } else {
+    RefuseInBlocks(problem, plan, block, refusals);
+    SetBlock(problem.model, block, config, refusals);
+  }
   return {.text = YamlText(config),
           .file_name = "plan.yml",
           .versions = "2025 (src/MaxText/configs/base.yml)",

@@ -280,7 +280,7 @@ void AddMegatronLayoutFlags(const Problem& problem, const ParallelPlan& plan, Fl
 }
 
 void AddMegatronJobFlags(const Problem& problem, FlagList& flags) {
-  RefuseMixedWindows(problem, flags);
+  RefuseLaterParts(problem, flags);
   AddMegatronModelFlags(problem.model, problem.workload, flags);
   AddMegatronRopeFlags(problem.model, flags);
   AddMegatronSequenceFlags(problem.workload, flags);

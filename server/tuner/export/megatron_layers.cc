@@ -8,12 +8,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "estimator/legality/legality.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/layer_list.h"
 #include "search_space/spec/workload.h"
+#include "server/tuner/export/model_family.h"
 #include "server/tuner/question/framework_choice.h"
 
 namespace meshwright {
@@ -47,21 +49,47 @@ std::string ListOf(const std::vector<LayerRun>& runs, const Has& has) {
   return fmt::format("'({})'", fmt::join(parts, "+"));
 }
 
-// Returns how many layers there are to one with full attention, if the last of each so many has it
-// and no other; 0 if there is no such number.
-int FullInterval(const std::vector<LayerRun>& runs) {
-  std::vector<bool> has_window;
-  for (const LayerRun& run : runs) {
-    has_window.insert(has_window.end(), static_cast<std::size_t>(run.count),
-                      run.kind.sliding_window > 0);
+// Refuses what the layers of some models have and pretrain_gpt.py does not build.
+void RefuseMegatronForms(const ModelSpec& model, FlagList& flags) {
+  if (model.post_norms) {
+    flags.Refuse("model.post_norms",
+                 "true; Megatron-Core has no norms after attention and feed-forward");
   }
-  const auto first = std::ranges::find(has_window, false);
-  const auto interval = (first - has_window.begin()) + 1;
-  for (std::size_t i = 0; i < has_window.size(); ++i) {
-    const bool is_last = (static_cast<std::ptrdiff_t>(i) + 1) % interval == 0;
-    if (has_window[i] == is_last) return 0;
+  if (!model.pre_norms) {
+    flags.Refuse("model.pre_norms",
+                 "false; Megatron-Core has norms before attention and feed-forward");
   }
-  return static_cast<int>(interval);
+  if (model.qk_norm_spans_heads) {
+    flags.Refuse("model.qk_norm_spans_heads",
+                 "true; Megatron-Core's --qk-layernorm has a norm of each head");
+  }
+  if (model.parallel_feed_forward) {
+    flags.Refuse("model.parallel_feed_forward",
+                 "true; Megatron-Core's feed-forward reads the output of attention");
+  }
+  if (model.attention_soft_cap.has_value()) {
+    flags.Refuse("model.attention_soft_cap",
+                 fmt::format("{}; Megatron-Core does not bound the scores of attention",
+                             *model.attention_soft_cap));
+  }
+  if (model.output_soft_cap.has_value()) {
+    flags.Refuse("model.output_soft_cap", fmt::format("{}; Megatron-Core does not bound the logits",
+                                                      *model.output_soft_cap));
+  }
+}
+
+// Returns what the model has that only later versions have flags for, as "fields; what they are".
+std::vector<std::pair<std::string_view, std::string_view>> LaterParts(const Problem& problem) {
+  const ModelSpec& model = problem.model;
+  std::vector<std::pair<std::string_view, std::string_view>> parts;
+  if (HasMixedWindows(model)) parts.emplace_back("model.layers", "windows in some layers only");
+  if (model.attention_sinks) parts.emplace_back("model.attention_sinks", "sinks of attention");
+  if (HasExpertBiases(model)) parts.emplace_back("model.biases", "biases of experts");
+  if (model.mlp == MlpKind::kQuickGeglu &&
+      (model.glu_offset != 0 || model.activation_clamp.has_value())) {
+    parts.emplace_back("model.activation_clamp", "an offset and a limit of the gate");
+  }
+  return parts;
 }
 
 }  // namespace
@@ -100,24 +128,22 @@ void RefuseMegatronLayers(const ModelSpec& model, FlagList& flags) {
     flags.Refuse("model.attention_output_gate",
                  "true; Megatron-Core up to 0.14 has no gate on the output of attention");
   }
-  if (model.post_norms) {
-    flags.Refuse("model.post_norms",
-                 "true; Megatron-Core has no norms after attention and feed-forward");
-  }
+  RefuseMegatronForms(model, flags);
 }
 
-void RefuseMixedWindows(const Problem& problem, FlagList& flags) {
-  if (WindowsOf(problem.model).size() < 2) return;
+void RefuseLaterParts(const Problem& problem, FlagList& flags) {
   const std::string& version = problem.workload.framework_version;
-  if (problem.profile.name != "megatron-core") {
-    flags.Refuse("model.layers",
-                 fmt::format("windows in some layers only; only Megatron-Core from {} on is known "
-                             "to have flags for them",
-                             kFirstWithMixedWindows));
-  } else if (IsOlder(version, kFirstWithMixedWindows)) {
-    flags.Refuse("workload.framework.version",
-                 fmt::format("{}; Megatron-Core has windows in some layers only from {} on",
-                             version, kFirstWithMixedWindows));
+  for (const auto& [field, what] : LaterParts(problem)) {
+    if (problem.profile.name != "megatron-core") {
+      flags.Refuse(field,
+                   fmt::format("{}; only Megatron-Core from {} on is known to have flags for "
+                               "them",
+                               what, kFirstWithMixedWindows));
+    } else if (IsOlder(version, kFirstWithMixedWindows)) {
+      flags.Refuse("workload.framework.version",
+                   fmt::format("{}; Megatron-Core has {} only from {} on", version, what,
+                               kFirstWithMixedWindows));
+    }
   }
 }
 
@@ -128,7 +154,7 @@ void AddMegatronWindows(const ModelSpec& model, FlagList& flags) {
   flags.Add("--window-size", fmt::format("{},0", *windows.rbegin() - 1));
   if (windows.size() == 1) return;
   const std::vector<LayerRun> runs = RunsOf(model);
-  const int interval = FullInterval(runs);
+  const int interval = FullAttentionInterval(model);
   if (interval > 1) {
     flags.Add("--window-attn-skip-freq", interval);
     return;

@@ -12,9 +12,9 @@ namespace meshwright {
 // of those with a window, and builds all other parts of the layers alike.
 void RefuseMegatronLayers(const ModelSpec& model, FlagList& flags);
 
-// Refuses windows in some layers only, if the question's framework is not known to have flags for
-// them.
-void RefuseMixedWindows(const Problem& problem, FlagList& flags);
+// Refuses what only later versions of Megatron-Core have flags for, if the question's framework is
+// another one or an earlier one: windows in some layers only, sinks, biases of experts.
+void RefuseLaterParts(const Problem& problem, FlagList& flags);
 
 // Adds the window, and which layers have it.
 void AddMegatronWindows(const ModelSpec& model, FlagList& flags);

@@ -187,6 +187,16 @@ void AddModel(const Problem& problem, int year, FlagList& flags) {
     }
   }
   flags.Add("--kv-channels", model.head_dim);
+  // Both flags came with Megatron-Core 0.5 and 0.6, of 2024.
+  const bool has_qkv_bias = BiasesOf(model) == LinearBiases::kQkv;
+  if (has_qkv_bias) flags.Add("--add-qkv-bias");
+  if (model.qk_norm) flags.Add("--qk-layernorm");
+  if (year < 2024 && has_qkv_bias) {
+    flags.Refuse("model.qkv_bias", fmt::format("true; Megatron-LM of {} has no such biases", year));
+  }
+  if (year < 2024 && model.qk_norm) {
+    flags.Refuse("model.qk_norm", fmt::format("true; Megatron-LM of {} has no such norms", year));
+  }
   if (model.norm == NormKind::kRmsnorm) {
     flags.Add("--normalization", "RMSNorm");
     flags.Add("--disable-bias-linear");

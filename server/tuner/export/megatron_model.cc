@@ -2,7 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "search_space/spec/choices.h"
@@ -11,7 +14,6 @@
 #include "server/tuner/export/megatron_flags.h"
 #include "server/tuner/export/megatron_layers.h"
 #include "server/tuner/export/text/flag_list.h"
-#include "server/tuner/question/framework_choice.h"
 
 namespace meshwright {
 namespace {
@@ -38,8 +40,9 @@ void AddAttention(const ModelSpec& model, FlagList& flags) {
     flags.Add("--num-query-groups", model.kv_head_count);
   }
   flags.Add("--kv-channels", model.head_dim);
-  if (model.qkv_bias) flags.Add("--add-qkv-bias");
+  if (BiasesOf(model) == LinearBiases::kQkv) flags.Add("--add-qkv-bias");
   if (model.qk_norm) flags.Add("--qk-layernorm");
+  if (model.attention_sinks) flags.Add("--softmax-type", "learnable");
 }
 
 // Adds what the model's own configuration states.
@@ -48,25 +51,54 @@ void AddStated(const ModelSpec& model, FlagList& flags) {
   if (model.norm_epsilon.has_value()) flags.Add("--norm-epsilon", *model.norm_epsilon);
 }
 
-void AddFeedForward(const ModelSpec& model, FlagList& flags) {
-  // A model whose layers all have experts has no size of a dense layer.
-  if (model.ffn_hidden_size > 0) flags.Add("--ffn-hidden-size", model.ffn_hidden_size);
+// Adds the function of the feed-forward. Only --quick-geglu has an offset and a limit there
+// (megatron/training/arguments.py: --activation-func-clamp-value).
+void AddActivation(const ModelSpec& model, FlagList& flags) {
   switch (model.mlp) {
     case MlpKind::kGelu:
-      return;  // the default
+      break;  // the default
     case MlpKind::kSwiglu:
       flags.Add("--swiglu");
+      break;
+    case MlpKind::kSquaredRelu:
+      flags.Add("--squared-relu");
+      // The fused biases are those of gelu.
+      if (HasFeedForwardBias(model)) flags.Add("--no-bias-gelu-fusion");
+      break;
+    case MlpKind::kQuickGeglu:
+      flags.Add("--quick-geglu");
+      if (model.glu_offset != 0) flags.Add("--glu-linear-offset", model.glu_offset);
+      if (model.activation_clamp.has_value()) {
+        flags.Add("--activation-func-clamp-value", *model.activation_clamp);
+      }
       return;
     case MlpKind::kGeglu:
-      flags.Refuse("model.mlp",
-                   "geglu; Megatron-Core has gelu and swiglu, and its --quick-geglu is another "
-                   "function");
-      return;
+    case MlpKind::kRelu:
+      flags.Refuse("model.mlp", fmt::format("{}; Megatron-Core has gelu, swiglu, quick_geglu and "
+                                            "squared_relu",
+                                            Word(model.mlp)));
+      break;
+  }
+  if (model.glu_offset != 0) {
+    flags.Refuse("model.glu_offset",
+                 fmt::format("{} with {}; Megatron-Core has it with quick_geglu only",
+                             model.glu_offset, Word(model.mlp)));
+  }
+  if (model.activation_clamp.has_value()) {
+    flags.Refuse("model.activation_clamp",
+                 fmt::format("{} with {}; Megatron-Core has it with quick_geglu only",
+                             *model.activation_clamp, Word(model.mlp)));
   }
 }
 
-// Adds the norm's flags. Models with RMSNorm follow PaLM and Llama: no biases, rotary positions.
-// The others keep the defaults (biases; positions as the user's recipe states).
+void AddFeedForward(const ModelSpec& model, FlagList& flags) {
+  // A model whose layers all have experts has no size of a dense layer.
+  if (model.ffn_hidden_size > 0) flags.Add("--ffn-hidden-size", model.ffn_hidden_size);
+  AddActivation(model, flags);
+}
+
+// Adds the norm's flag. Models with RMSNorm follow PaLM and Llama in their rotary positions. The
+// others keep the default (positions as the user's recipe states).
 void AddNorm(const ModelSpec& model, FlagList& flags) {
   switch (model.norm) {
     case NormKind::kLayernorm:
@@ -74,8 +106,29 @@ void AddNorm(const ModelSpec& model, FlagList& flags) {
       return;
     case NormKind::kRmsnorm:
       flags.Add("--normalization", "RMSNorm");
-      flags.Add("--disable-bias-linear");
       flags.Add("--position-embedding-type", "rope");
+      return;
+  }
+}
+
+// Adds which linear layers have no bias; without a flag all have one. AddAttention adds
+// --add-qkv-bias.
+void AddBiases(const ModelSpec& model, FlagList& flags) {
+  const LinearBiases biases = BiasesOf(model);
+  switch (biases) {
+    case LinearBiases::kAll:
+      return;
+    case LinearBiases::kNone:
+    case LinearBiases::kQkv:
+      flags.Add("--disable-bias-linear");
+      return;
+    case LinearBiases::kAttention:
+    case LinearBiases::kFeedForward:
+      flags.Refuse(
+          "model.biases",
+          fmt::format("{}; Megatron-Core has biases of all linear layers, of queries, keys "
+                      "and values, or none",
+                      Word(biases)));
       return;
   }
 }
@@ -115,6 +168,8 @@ void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flag
   AddRouter(moe, flags);
   AddMegatronExpertLayers(model, flags);
   if (!workload.grouped_gemm) return;
+  // TEGroupedMLP: bias_dropout_fusion is not supported with biases.
+  if (HasFeedForwardBias(model)) flags.Add("--no-bias-dropout-fusion");
   if (workload.precision == Precision::kBf16 || workload.precision == Precision::kFp8) {
     flags.Add("--moe-grouped-gemm");
   } else {
@@ -146,6 +201,20 @@ std::string RopeLeftOut(const ModelSpec& model) {
   return fmt::format("of the model, without a flag: {}", fmt::join(facts, ", "));
 }
 
+// Returns the factors of the model, which no flag says and which change neither time nor memory.
+std::string FactorsLeftOut(const ModelSpec& model) {
+  std::vector<std::string> facts;
+  const auto add = [&](std::string_view name, const std::optional<double>& factor) {
+    if (factor.has_value()) facts.push_back(fmt::format("{} = {}", name, *factor));
+  };
+  add("attention_scale", model.attention_scale);
+  add("embedding_scale", model.embedding_scale);
+  add("residual_scale", model.residual_scale);
+  add("output_scale", model.output_scale);
+  if (facts.empty()) return "";
+  return fmt::format("of the model, without a flag: {}", fmt::join(facts, ", "));
+}
+
 // Returns the flags of the router that the model does not state.
 std::string RouterLeftOut(const MoeSpec& moe) {
   std::string flags = "of the router: --moe-router-load-balancing-type, --moe-aux-loss-coeff";
@@ -171,6 +240,7 @@ void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, Fla
   AddAttention(model, flags);
   AddMegatronWindows(model, flags);
   AddNorm(model, flags);
+  AddBiases(model, flags);
   AddStated(model, flags);
   flags.Add("--vocab-size", model.vocab_size);
   if (!model.tied_embeddings) flags.Add("--untie-embeddings-and-output-weights");
@@ -266,23 +336,18 @@ std::vector<std::string> MegatronLeftOut(const ModelSpec& model) {
       left_out.emplace_back(
           "of the model: --rope-type, --rotary-scaling-factor, --mscale, --mscale-all-dim");
     }
-  } else if (!model.qkv_bias && !model.qk_norm) {
+  } else if (BiasesOf(model) == LinearBiases::kNone && !model.qk_norm) {
     left_out.emplace_back(
         "of the model, if it has them: --add-qkv-bias (biases of queries, keys and values), "
         "--qk-layernorm (norms of queries and keys)");
+  }
+  if (std::string factors = FactorsLeftOut(model); !factors.empty()) {
+    left_out.push_back(std::move(factors));
   }
   if (model.moe.has_value()) {
     left_out.push_back(RouterLeftOut(*model.moe));
     left_out.emplace_back(
         "of the experts: --moe-expert-capacity-factor (no token is dropped without it)");
-  }
-  // Such models have facts of the attention and the activation that a model of ours does not state
-  // (gpt-oss, Gemma 3).
-  if (HasMixedWindows(model)) {
-    left_out.emplace_back(
-        "of the model, if it has them: --softmax-type learnable (sinks of attention); "
-        "--quick-geglu with --glu-linear-offset and --activation-func-clamp-value instead of "
-        "--swiglu, and biases of all linear layers, without --disable-bias-linear (gpt-oss)");
   }
   if (model.mtp_layer_count > 0) {
     left_out.emplace_back("of multi-token prediction: --mtp-loss-scaling-factor");

@@ -34,7 +34,8 @@ constexpr Optimizer kOptimizers[] = {Optimizer::kAdam, Optimizer::kAdam8bit, Opt
 constexpr AttentionKernel kAttention[] = {AttentionKernel::kUnfused, AttentionKernel::kFlash2,
                                           AttentionKernel::kFlash3, AttentionKernel::kCudnn,
                                           AttentionKernel::kVendor};
-constexpr MlpKind kMlps[] = {MlpKind::kGelu, MlpKind::kSwiglu, MlpKind::kGeglu};
+constexpr MlpKind kMlps[] = {MlpKind::kGelu,       MlpKind::kSwiglu, MlpKind::kGeglu,
+                             MlpKind::kQuickGeglu, MlpKind::kRelu,   MlpKind::kSquaredRelu};
 
 // The model is the script's own.
 constexpr Expressible kExpressible = {.framework = "PyTorch FSDP",

@@ -109,6 +109,61 @@ void ReadExperts(SettingReader& settings, ModelSpec& model) {
   model.moe = moe;
 }
 
+// Returns layers of which the last of each so many has full attention and the others a window.
+std::vector<LayerRun> WindowedLayers(int layer_count, int interval, const LayerKind& kind,
+                                     int window) {
+  std::vector<LayerRun> runs;
+  const auto add = [&](int count, int tokens) {
+    if (count == 0) return;
+    runs.push_back({.count = count, .kind = kind});
+    runs.back().kind.sliding_window = tokens;
+  };
+  const int pattern = layer_count % interval == 0 ? interval : layer_count;
+  for (int first = 0; first < pattern; first += interval) {
+    const int left = std::min(interval, pattern - first);
+    add(std::min(left, interval - 1), window);
+    add(left == interval ? 1 : 0, 0);
+  }
+  return runs;
+}
+
+// Reads the layers for which MaxText has a block of their own (decoder_block).
+void ReadBlock(SettingReader& settings, std::string_view block, ModelSpec& model) {
+  const int window = settings.Int("sliding_window_size").value_or(0);
+  const auto soft_cap = [&](std::string_view key) {
+    const std::optional<double> cap = settings.Number(key);
+    return cap.value_or(0) > 0 ? cap : std::nullopt;
+  };
+  LayerKind kind;
+  int interval = 0;
+  if (block == "gemma2") {
+    interval = 2;
+    model.layer_count *= 2;  // a block is two layers
+    model.attention_soft_cap = soft_cap("attn_logits_soft_cap");
+    model.output_soft_cap = soft_cap("final_logits_soft_cap");
+    const bool is_after = settings.Switch("use_post_attn_norm");
+    model.post_norms = settings.Switch("use_post_ffw_norm") && is_after;
+    model.embedding_scale = std::sqrt(model.hidden_size);
+  } else if (block == "gemma3") {
+    interval = 6;
+    model.qk_norm = true;
+    const bool is_after = settings.Switch("use_post_attn_norm");
+    model.post_norms = settings.Switch("use_post_ffw_norm") && is_after;
+    model.embedding_scale = std::sqrt(model.hidden_size);
+  } else if (block == "gpt_oss") {
+    interval = settings.Int("inhomogeneous_layer_cycle_interval").value_or(1);
+    const bool of_attention = settings.Switch("attention_bias");
+    const bool of_experts = settings.Switch("mlp_bias") && settings.Switch("routed_bias");
+    if (of_attention && of_experts) SetBiases(LinearBiases::kAll, model);
+    model.attention_sinks = settings.Switch("attention_sink");
+    model.activation_clamp = settings.Number("mlp_activations_limit");
+    model.mlp = MlpKind::kQuickGeglu;
+    model.glu_offset = 1;
+    kind.feed_forward = FeedForwardKind::kExperts;
+  }
+  if (interval > 1) model.layers = WindowedLayers(model.layer_count, interval, kind, window);
+}
+
 void ReadAttention(SettingReader& settings, ModelSpec& model) {
   const std::string type = settings.Text("attention_type").value_or("global");
   if (type == "local_sliding") {
@@ -124,7 +179,7 @@ void ReadAttention(SettingReader& settings, ModelSpec& model) {
 
 void ReadModel(SettingReader& settings, ImportedJob& job) {
   const std::string name = settings.Text("model_name").value_or("default");
-  settings.Text("decoder_block");
+  const std::string block = settings.Text("decoder_block").value_or("");
   if (!settings.Has("base_emb_dim")) {
     job.model = NamedModel("maxtext", name);
     if (job.model.has_value()) {
@@ -152,6 +207,7 @@ void ReadModel(SettingReader& settings, ImportedJob& job) {
   model.mlp = is_gated ? (is_gelu ? MlpKind::kGeglu : MlpKind::kSwiglu) : MlpKind::kGelu;
   ReadExperts(settings, model);
   ReadAttention(settings, model);
+  ReadBlock(settings, block, model);
   model.mtp_layer_count = settings.Int("mtp_num_layers").value_or(0);
   job.model = model;
 }

@@ -12,6 +12,7 @@
 #include "server/tuner/import/megatron_layers.h"
 #include "server/tuner/import/readers.h"
 #include "server/tuner/import/setting_reader.h"
+#include "server/tuner/question/framework_choice.h"
 
 namespace meshwright {
 namespace {
@@ -40,12 +41,13 @@ void ReadFeedForward(SettingReader& settings, ModelSpec& model) {
   model.mlp = settings.Switch("swiglu") ? MlpKind::kSwiglu : MlpKind::kGelu;
   const auto glu = settings.Choice<MlpKind>("glu-activation", kGluWords);
   if (glu.has_value()) model.mlp = *glu;
-  if (settings.Switch("squared-relu")) {
-    settings.Note("squared-relu: the time and memory of the activation are those of gelu");
-  }
-  if (settings.Switch("quick-geglu")) {
-    settings.Note("quick-geglu: the time and memory of the activation are those of geglu");
-    model.mlp = MlpKind::kGeglu;
+  if (settings.Switch("squared-relu")) model.mlp = MlpKind::kSquaredRelu;
+  if (settings.Switch("quick-geglu")) model.mlp = MlpKind::kQuickGeglu;
+  model.glu_offset = settings.Number("glu-linear-offset").value_or(0);
+  model.activation_clamp = settings.Number("activation-func-clamp-value");
+  if (!IsGated(model.mlp) && model.glu_offset != 0) {
+    settings.Note("glu-linear-offset has no effect on a feed-forward without a gate");
+    model.glu_offset = 0;
   }
   const auto stated = settings.Int("ffn-hidden-size");
   const int usual = UsualFfn(settings, model);
@@ -103,12 +105,41 @@ void ReadRopeScaling(SettingReader& settings, ModelSpec& model) {
   }
 }
 
+// Megatron gives every linear layer a bias unless it is told not to.
+void ReadBiases(SettingReader& settings, ModelSpec& model) {
+  const bool is_off =
+      settings.Switch("disable-bias-linear") || !settings.Bool("add-bias-linear").value_or(true);
+  const bool of_qkv = settings.Switch("add-qkv-bias");
+  const LinearBiases rest = of_qkv ? LinearBiases::kQkv : LinearBiases::kNone;
+  SetBiases(is_off ? rest : LinearBiases::kAll, model);
+}
+
+// Reads the score that takes a share of each head's softmax.
+void ReadSinks(SettingReader& settings, ModelSpec& model) {
+  const std::string type = settings.Text("softmax-type").value_or("vanilla");
+  model.attention_sinks = type == "learnable";
+  if (type == "vanilla" || type == "learnable") return;
+  settings.Refuse("softmax-type", type + "; read are vanilla and learnable");
+}
+
+// A script with sinks runs with a release that has them.
+void NoteVersionOfSinks(const ModelSpec& model, SettingReader& settings, ImportedJob& job) {
+  if (!model.attention_sinks || job.workload.framework_version.has_value() ||
+      job.workload.framework_name != "megatron-core") {
+    return;
+  }
+  job.workload.framework_version = kFirstWithMixedWindows;
+  settings.Note(
+      fmt::format("softmax-type: read as a job of version {}, the first release that has it",
+                  kFirstWithMixedWindows));
+}
+
 // Reads what Megatron's flags say about the model beside its sizes.
 void ReadStated(SettingReader& settings, ModelSpec& model) {
   const bool has_qk_norm = settings.Switch("qk-layernorm");
   model.qk_norm = has_qk_norm && !model.mla.has_value();  // latent attention has norms in any case
-  const bool has_bias = settings.Switch("add-qkv-bias");
-  model.qkv_bias = has_bias && model.norm == NormKind::kRmsnorm;  // LayerNorm's have all biases
+  ReadBiases(settings, model);
+  ReadSinks(settings, model);
   model.rotary_base = settings.Number("rotary-base");
   const auto epsilon = settings.Number("norm-epsilon");
   const auto old_epsilon = settings.Number("layernorm-epsilon");
@@ -169,6 +200,7 @@ void ReadMegatronModel(SettingReader& settings, ImportedJob& job) {
   ReadExperts(settings, model);
   ReadMegatronLayers(settings, job, model);
   ReadStated(settings, model);
+  NoteVersionOfSinks(model, settings, job);
   model.mtp_layer_count = settings.Int("mtp-num-layers").value_or(0);
   const std::pair<std::string_view, int> sizes[] = {
       {"num-layers", model.layer_count},

@@ -65,6 +65,21 @@ void AddLayers(const std::vector<LayerRun>& runs, Text& text) {
   }
 }
 
+// Adds what changes a step in the norms, the feed-forward and attention of some models.
+void AddForms(const ModelSpec& model, Text& text) {
+  const auto add = [&](bool has, std::string_view name, const auto&... values) {
+    if (has) text.Add(name, values...);
+  };
+  add(model.biases.has_value(), "biases", model.biases);
+  add(!model.pre_norms, "no_pre_norms");
+  add(model.qk_norm_spans_heads, "qk_norm_spans_heads");
+  add(model.attention_sinks, "attention_sinks");
+  add(model.parallel_feed_forward, "parallel_feed_forward");
+  add(model.activation_clamp.has_value(), "activation_clamp");
+  add(model.attention_soft_cap.has_value(), "attention_soft_cap");
+  add(model.output_soft_cap.has_value(), "output_soft_cap");
+}
+
 // Adds what only some models have. What a model does not have adds nothing, so that fingerprints
 // stored before these fields existed stay valid.
 void AddStructure(const ModelSpec& model, Text& text) {
@@ -87,16 +102,22 @@ void AddStructure(const ModelSpec& model, Text& text) {
   if (model.attention_output_gate) text.Add(std::string_view("attention_output_gate"));
   if (model.post_norms) text.Add(std::string_view("post_norms"));
   if (model.position_count > 0) text.Add(std::string_view("position_count"), model.position_count);
+  AddForms(model, text);
 }
 
 void AddModel(const ModelSpec& model, Text& text) {
   const auto& [name, layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied,
                moe, mla, window, mtp, linear, space, runs, qkv_bias, qk_norm, gate, post_norms,
-               positions, rotary_base, norm_epsilon, rope_scaling] = model;
-  // AddStructure adds those from `linear` on. Neither the rotary embedding nor the epsilon of the
-  // norms changes a step.
+               positions, rotary_base, norm_epsilon, rope_scaling, biases, pre_norms,
+               qk_norm_spans_heads, sinks, parallel, glu_offset, clamp, attention_cap, output_cap,
+               attention_scale, embedding_scale, residual_scale, output_scale] = model;
+  // AddStructure adds those from `linear` on. The rotary embedding, the epsilon of the norms, an
+  // offset and factors do not change a step.
   static_cast<void>(std::tie(name, linear, space, runs, qkv_bias, qk_norm, gate, post_norms,
-                             positions, rotary_base, norm_epsilon, rope_scaling));
+                             positions, rotary_base, norm_epsilon, rope_scaling, biases, pre_norms,
+                             qk_norm_spans_heads, sinks, parallel, glu_offset, clamp, attention_cap,
+                             output_cap, attention_scale, embedding_scale, residual_scale,
+                             output_scale));
   text.Add(layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied, window, mtp,
            moe.has_value(), mla.has_value());
   if (moe.has_value()) {

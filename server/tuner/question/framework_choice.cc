@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "estimator/frameworks/profile_facts.h"
+#include "estimator/legality/legality.h"
+#include "estimator/problem/legality_rule.h"
 #include "search_space/spec/layer_list.h"
 
 namespace meshwright {
@@ -26,8 +28,13 @@ struct FirstRelease {
 };
 constexpr FirstRelease kMixedWindows = {
     "megatron-core", kFirstWithMixedWindows,
-    "the first release with windows in some layers only (\"Enable SWA mixing with attention\", "
-    "CHANGELOG.md of Megatron-Core 0.15.0)"};
+    "the first release with windows in some layers only, sinks of attention and biases of experts "
+    "(\"Enable SWA mixing with attention\", \"Fix sink attention TP\" and \"Enable bias in expert "
+    "MLP\", CHANGELOG.md of Megatron-Core 0.15.0)"};
+
+bool NeedsFirstRelease(const ModelSpec& model) {
+  return HasMixedWindows(model) || model.attention_sinks || HasExpertBiases(model);
+}
 
 }  // namespace
 
@@ -60,6 +67,10 @@ bool HasMixedWindows(const ModelSpec& model) {
   return std::ranges::any_of(runs, has_window) && !std::ranges::all_of(runs, has_window);
 }
 
+bool HasExpertBiases(const ModelSpec& model) {
+  return model.moe.has_value() && HasFeedForwardBias(model);
+}
+
 std::string UnknownFramework(const std::string& name, const FrameworkLibrary& frameworks) {
   if (const FrameworkEntry* run = frameworks.RunBy(name)) {
     return fmt::format(
@@ -74,10 +85,42 @@ FoundFramework FindFramework(const WorkloadRequest& workload, const ModelSpec& m
                              const Knowledge& knowledge) {
   const std::string name = workload.framework_name.value_or("generic");
   std::string version = workload.framework_version.value_or("");
-  if (version.empty() && name == kMixedWindows.framework && HasMixedWindows(model)) {
+  if (version.empty() && name == kMixedWindows.framework && NeedsFirstRelease(model)) {
     version = kMixedWindows.version;
   }
   return knowledge.frameworks.Find(name, version);
+}
+
+std::string WhyUnknownVersion(std::string_view framework, std::string_view version) {
+  const auto library = FrameworkLibrary::LoadBuiltIn();
+  if (!library.ok()) return std::string(library.status().message());
+  if (const FrameworkEntry* run = library->RunBy(framework)) {
+    return fmt::format("{}:{}; {} runs {}, whose version counts: {}:VERSION", framework, version,
+                       framework, run->profile.name, run->profile.name);
+  }
+  std::vector<std::string> known;
+  const auto add = [&](std::string_view one) {
+    if (one.empty() || std::ranges::find(known, one) != known.end()) return;
+    known.emplace_back(one);
+  };
+  for (const FrameworkEntry& entry : library->entries()) {
+    if (entry.profile.name != framework) continue;
+    for (const std::string& prefix : entry.versions) add(prefix);
+  }
+  if (known.empty()) return "";
+  for (const LegalityRule* rule : AllLegalityRules()) {
+    if (!IsListed(framework, rule->frameworks)) continue;
+    add(rule->versions.since);
+    add(rule->versions.before);
+  }
+  const bool is_known = std::ranges::any_of(known, [&](const std::string& prefix) {
+    const std::string_view rest = version.starts_with(prefix) ? version.substr(prefix.size()) : "?";
+    return rest.empty() || rest.front() == '.';
+  });
+  if (is_known) return "";
+  std::ranges::sort(known, [](const auto& a, const auto& b) { return IsOlder(a, b); });
+  return fmt::format("{}:{}; known versions of {} are {}", framework, version, framework,
+                     fmt::join(known, ", "));
 }
 
 std::string VersionSource(const FrameworkProfile& profile) {

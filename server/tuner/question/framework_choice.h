@@ -13,8 +13,9 @@
 
 namespace meshwright {
 
-// The release of Megatron-Core that mixes windows with full attention ("Enable SWA mixing with
-// attention", CHANGELOG of 0.15.0).
+// The release of Megatron-Core that builds gpt-oss: windows in some layers only, sinks of attention
+// and biases of experts ("Enable SWA mixing with attention", "Enable bias in expert MLP", "Fix sink
+// attention TP", CHANGELOG of 0.15.0).
 inline constexpr std::string_view kFirstWithMixedWindows = "0.15";
 
 // Returns the profile of the framework and the version that the workload names; without a version,
@@ -25,9 +26,17 @@ FoundFramework FindFramework(const WorkloadRequest& workload, const ModelSpec& m
 // Returns true if some layers have a window and others have none, which not every release builds.
 bool HasMixedWindows(const ModelSpec& model);
 
+// Returns true if the experts of the model have biases.
+bool HasExpertBiases(const ModelSpec& model);
+
 // Returns the description of a name that no profile has. What runs another framework has an export
 // of that one's plans.
 std::string UnknownFramework(const std::string& name, const FrameworkLibrary& frameworks);
+
+// Returns why a version of a built-in framework is not known, with those that are: the versions of
+// its profiles, and those with which a rule of legality begins or ends. "" if it is known, if the
+// framework's versions are not told apart, or if there is no such framework.
+std::string WhyUnknownVersion(std::string_view framework, std::string_view version);
 
 // Replaces the profile's facts by the workload's own. Returns violations for those that are
 // invalid.

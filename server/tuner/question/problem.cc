@@ -127,6 +127,14 @@ void ResolveAttentionKernel(const WorkloadRequest& stated, const Problem& proble
   const FrameworkProfile& profile = problem.profile;
   const ChipSpec& chip = problem.cluster.pools.front().chip;
   const AttentionKernel usual = profile.attention_kernel;
+  if (const auto other = KernelOfModel(profile.name, usual, problem.model);
+      other.has_value() && !IsFromFact("workload.attention_kernel", stated)) {
+    defaults.set_source(other->reason);
+    w.attention_kernel =
+        defaults.Choice("attention_kernel", stated.attention_kernel, other->kernel);
+    defaults.set_source(ProfileName(profile));
+    return;
+  }
   const auto substitute = SubstituteKernel(profile.name, usual, chip);
   if (!substitute.has_value() || IsFromFact("workload.attention_kernel", stated)) {
     w.attention_kernel = defaults.Choice("attention_kernel", stated.attention_kernel, usual);

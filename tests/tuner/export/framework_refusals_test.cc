@@ -50,6 +50,17 @@ const Case kRefused[] = {
        p.workload.fp8_recipe = Fp8Recipe::kDelayed;
      },
      "workload.fp8_recipe = delayed; torchtitan has tensorwise, rowwise, mxfp8"},
+    {"torchtitan_forms", "torchtitan",
+     [](Problem& p, ParallelPlan&) {
+       p.model.attention_sinks = true;
+       p.model.biases = LinearBiases::kAll;
+       p.model.output_soft_cap = 30;
+     },
+     "3 invalid fields: model.attention_sinks = true; torchtitan has no sinks of attention; "
+     "model.biases = all; torchtitan has the biases that its norm has, or those of queries, keys "
+     "and values; model.output_soft_cap = 30; torchtitan does not bound the logits"},
+    {"megatron_lm_forms", "megatron-lm",
+     [](Problem& p, ParallelPlan&) { p.model.pre_norms = false; }, "model.pre_norms = false"},
     {"torchtitan_two_at_once", "torchtitan",
      [](Problem& p, ParallelPlan& plan) {
        plan.zero_stage = 1;

@@ -111,21 +111,38 @@ TEST(MegatronLayersTest, APatternTellsTheVersion) {
   EXPECT_THAT(job->notes, Contains(HasSubstr("window-attn-skip-freq: read as a job of version")));
 }
 
-// The script of a gpt-oss has three more flags, which change neither a size nor the plan.
-TEST(MegatronLayersTest, FlagsOfGptOssAreKnown) {
-  const auto job = ImportJob({.file = "args.txt",
-                              .text = std::string(kArguments) +
-                                      "--softmax-type learnable --glu-linear-offset 1.0 "
-                                      "--activation-func-clamp-value 7.0",
-                              .devices = 8});
+constexpr char kGptOssFlags[] =
+    "--num-layers 12 --hidden-size 1024 --num-attention-heads 16 --vocab-size 32000 "
+    "--seq-length 4096 --micro-batch-size 1 --global-batch-size 128 --bf16 --normalization RMSNorm "
+    "--quick-geglu --softmax-type learnable --glu-linear-offset 1.0 "
+    "--activation-func-clamp-value 7.0 ";
+
+// Megatron gives every linear layer a bias unless it is told not to.
+TEST(MegatronLayersTest, FlagsOfGptOssAreRead) {
+  const auto job = ImportJob({.file = "args.txt", .text = kGptOssFlags, .devices = 8});
   ASSERT_TRUE(job.ok()) << job.status();
-  const auto known = [](const std::string& key) {
-    return Contains(testing::AllOf(testing::Field(&UnusedKey::key, key),
-                                   testing::Field(&UnusedKey::reason, testing::Not(""))));
+  EXPECT_EQ(job->model->mlp, MlpKind::kQuickGeglu);
+  EXPECT_TRUE(job->model->attention_sinks);
+  EXPECT_EQ(job->model->glu_offset, 1);
+  EXPECT_EQ(job->model->activation_clamp, 7);
+  EXPECT_EQ(BiasesOf(*job->model), LinearBiases::kAll);
+  EXPECT_EQ(job->workload.framework_version, "0.15");
+  for (const UnusedKey& key : job->unused) EXPECT_NE(key.reason, "") << key.key;
+}
+
+TEST(MegatronLayersTest, BiasesAndSoftmaxAreRead) {
+  const auto biases = [](const std::string& flags) {
+    const auto job = ImportJob({.file = "args.txt", .text = kGptOssFlags + flags, .devices = 8});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return BiasesOf(*job->model);
   };
-  EXPECT_THAT(job->unused, known("softmax-type"));
-  EXPECT_THAT(job->unused, known("glu-linear-offset"));
-  EXPECT_THAT(job->unused, known("activation-func-clamp-value"));
+  EXPECT_EQ(biases("--disable-bias-linear"), LinearBiases::kNone);
+  EXPECT_EQ(biases("--disable-bias-linear --add-qkv-bias"), LinearBiases::kQkv);
+  EXPECT_EQ(biases("--add-qkv-bias"), LinearBiases::kAll);
+  const auto job = ImportJob(
+      {.file = "args.txt", .text = std::string(kArguments) + "--softmax-type off-by-one"});
+  EXPECT_THAT(std::string(job.status().message()),
+              HasSubstr("softmax-type = off-by-one; read are vanilla and learnable"));
 }
 
 // Returns Llama 2 70B whose layers have the kinds of `letters`, repeated.

@@ -1,11 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/problem.h"
+#include "tests/search_space/models.h"
 #include "tests/tuner/export/problems.h"
 
 namespace meshwright {
@@ -52,6 +56,85 @@ TEST(MegatronModelTest, StretchesAsLlama31) {
   problem.model.rope_scaling = RopeScaling{.kind = RopeScalingKind::kLlama3, .factor = 8};
   EXPECT_THAT(Exported("megatron-core", problem, DensePlan()),
               HasSubstr("--use-rope-scaling \\\n--rope-scaling-factor 8 \\\n"));
+}
+
+// Returns Mixtral's sizes with what the layers of gpt-oss have.
+Problem GptOssProblem(const std::string& version) {
+  Problem problem = Llama70b("megatron-core", version);
+  ModelSpec& model = problem.model;
+  model = Mixtral_8x7b();
+  model.mlp = MlpKind::kQuickGeglu;
+  model.biases = LinearBiases::kAll;
+  model.attention_sinks = true;
+  model.glu_offset = 1;
+  model.activation_clamp = 7;
+  const LayerKind experts = {.feed_forward = FeedForwardKind::kExperts};
+  model.layers = {{.count = 1, .kind = experts}, {.count = 1, .kind = experts}};
+  model.layers.front().kind.sliding_window = 128;
+  model.rope_scaling = RopeScaling{.factor = 32, .original_position_count = 4096};
+  problem.workload.attention_kernel = AttentionKernel::kCudnn;
+  problem.workload.grouped_gemm = true;
+  return problem;
+}
+
+// A job with --swiglu and --disable-bias-linear would train another model.
+TEST(MegatronModelTest, GptOssHasItsFlagsAndNoOthers) {
+  const ParallelPlan plan = {.data_parallel = 128, .expert_parallel = 8, .zero_stage = 1};
+  const auto config = ExportPlan("megatron-core", GptOssProblem("0.15"), plan);
+  ASSERT_TRUE(config.ok()) << config.status();
+  for (const char* flag :
+       {"--quick-geglu \\\n", "--glu-linear-offset 1 \\\n", "--activation-func-clamp-value 7 \\\n",
+        "--softmax-type learnable \\\n", "--no-bias-dropout-fusion \\\n",
+        "--window-size 127,0 \\\n", "--window-attn-skip-freq 2 \\\n"}) {
+    EXPECT_THAT(config->text, HasSubstr(flag));
+  }
+  for (const char* flag : {"--swiglu", "--disable-bias-linear", "--add-qkv-bias"}) {
+    EXPECT_THAT(config->text, testing::Not(HasSubstr(flag)));
+  }
+  EXPECT_THAT(config->left_out,
+              testing::Contains(HasSubstr("without a flag: yarn rope scaling by 32")));
+  for (const std::string& left_out : config->left_out) {
+    EXPECT_THAT(left_out, testing::Not(HasSubstr("gpt-oss")));
+  }
+}
+
+TEST(MegatronModelTest, GptOssNeedsTheRelease) {
+  const ParallelPlan plan = {.data_parallel = 128, .expert_parallel = 8, .zero_stage = 1};
+  const std::string older = Exported("megatron-core", GptOssProblem("0.14"), plan);
+  EXPECT_THAT(older, HasSubstr("0.14; Megatron-Core has sinks of attention only from 0.15 on"));
+  EXPECT_THAT(older, HasSubstr("0.14; Megatron-Core has biases of experts only from 0.15 on"));
+  Problem scaled = Llama70b();
+  scaled.model.attention_scale = 0.0625;
+  scaled.model.embedding_scale = 12;
+  const auto config = ExportPlan("megatron-core", scaled, DensePlan());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->left_out, testing::Contains("of the model, without a flag: attention_scale = "
+                                                  "0.0625, embedding_scale = 12"));
+}
+
+struct BiasCase {
+  LinearBiases biases;
+  std::string shown;
+};
+
+TEST(MegatronModelTest, BiasesAreThoseOfTheModel) {
+  const BiasCase cases[] = {
+      {LinearBiases::kNone, "--disable-bias-linear"},
+      {LinearBiases::kQkv, "--add-qkv-bias"},
+      {LinearBiases::kAttention, "model.biases = attention; Megatron-Core has biases of all"},
+      {LinearBiases::kFeedForward, "model.biases = feed_forward; Megatron-Core has biases of all"}};
+  for (const BiasCase& one : cases) {
+    for (const NormKind norm : {NormKind::kRmsnorm, NormKind::kLayernorm}) {
+      Problem problem = Llama70b();
+      problem.model.norm = norm;
+      SetBiases(one.biases, problem.model);
+      EXPECT_THAT(Exported("megatron-core", problem, DensePlan()), HasSubstr(one.shown));
+    }
+  }
+  Problem all = Llama70b();
+  SetBiases(LinearBiases::kAll, all.model);
+  EXPECT_THAT(Exported("megatron-core", all, DensePlan()),
+              testing::Not(HasSubstr("--disable-bias-linear")));
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

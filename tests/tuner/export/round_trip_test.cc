@@ -11,6 +11,7 @@
 #include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
+#include "search_space/import/hugging_face.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/cluster.h"
@@ -240,6 +241,40 @@ TEST_P(RoundTripTest, GivesThePlanBack) {
   }
   RecordProperty("refused_plans", refused_plans_);
   EXPECT_EQ(fields, GetParam().refused) << refused_plans_ << " plans";
+}
+
+// Models whose layers frameworks build by flags of their own, by a block or by a recipe.
+constexpr const char* kGptOss = R"({"model_type": "gpt_oss", "hidden_size": 2880,
+    "intermediate_size": 2880, "num_hidden_layers": 24, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "head_dim": 64, "num_local_experts": 32, "num_experts_per_tok": 4,
+    "sliding_window": 128, "vocab_size": 201088, "attention_bias": true,
+    "tie_word_embeddings": false})";
+constexpr const char* kGemma2 = R"({"model_type": "gemma2", "hidden_size": 3584,
+    "intermediate_size": 14336, "num_hidden_layers": 42, "num_attention_heads": 16,
+    "num_key_value_heads": 8, "head_dim": 256, "sliding_window": 4096, "vocab_size": 256000})";
+constexpr const char* kGemma3 = R"({"model_type": "gemma3_text", "hidden_size": 5376,
+    "intermediate_size": 21504, "num_hidden_layers": 62, "num_attention_heads": 32,
+    "num_key_value_heads": 16, "head_dim": 128, "query_pre_attn_scalar": 168,
+    "sliding_window": 1024, "vocab_size": 262144})";
+
+// Returns the models of these forms that a framework runs.
+std::vector<const char*> FormsOf(const std::string& framework) {
+  if (framework == "megatron-core") return {kGptOss};
+  const bool has_all = framework == "maxtext" || framework == "megatron-bridge" ||
+                       framework == "nemo" || framework == "pytorch-fsdp";
+  if (has_all) return {kGptOss, kGemma2, kGemma3};
+  return {};
+}
+
+TEST_P(RoundTripTest, GivesModelsOfOtherFormsBack) {
+  constexpr int kFewPlans = 20;
+  for (const char* const config : FormsOf(GetParam().framework)) {
+    SCOPED_TRACE(config);
+    const auto imported = ImportHuggingFaceConfig(config, "m");
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    Exchange(imported->model, kFewPlans);
+    if (HasFatalFailure()) return;
+  }
 }
 
 // Plans that the search proposes are refused only where a field of the workload is in the way, or
