@@ -23,7 +23,7 @@ STAMP = "<!-- written by scripts/reference.py: do not edit -->"
 
 # The sets of words that strings are taken from, by field, as they are named in choices.cc; None: any text.
 WORDS = {
-    "Model.name": None, "Model.mlp": "MlpKind", "Model.norm": "NormKind",
+    "Model.name": None, "Model.mlp": "MlpKind", "Model.norm": "NormKind", "Model.biases": "LinearBiases",
     "LayerRun.mixer": "TokenMixer", "LayerRun.feed_forward": "FeedForwardKind",
     "LinearAttention.kind": "LinearAttentionKind", "Moe.router_score": "RouterScore",
     "RopeScaling.kind": "RopeScalingKind",

@@ -28,9 +28,9 @@ kv_head_count: 8
 head_dim: 128
 # Rows of the embedding.
 vocab_size: 128256
-# Feed-forward: gelu (two matrices), swiglu or geglu (three).
+# Feed-forward: gelu, relu or squared_relu (two matrices), swiglu, geglu or quick_geglu (three).
 mlp: swiglu
-# Norm: layernorm (with biases) or rmsnorm.
+# Norm: layernorm (with biases, unless these are stated) or rmsnorm.
 norm: rmsnorm
 # Embedding and output layer share one matrix. Default: false.
 tied_embeddings: false
@@ -47,6 +47,30 @@ tied_embeddings: false
 #attention_output_gate: true
 # Norms after attention and feed-forward too (Gemma 2). Default: false.
 #post_norms: true
+# Norms before attention and feed-forward; false only with post_norms (OLMo 2). Default: true.
+#pre_norms: false
+# One norm for the queries of all heads and one for all keys, with qk_norm. Default: false.
+#qk_norm_spans_heads: true
+# Linear layers with a bias: one of none, qkv, attention, feed_forward, all. Default: all with
+# layernorm, qkv with qkv_bias, else none.
+#biases: all
+# A learnt score of each head that takes a share of its softmax (gpt-oss). Default: false.
+#attention_sinks: true
+# A feed-forward that reads the input of attention (GPT-J). Default: false.
+#parallel_feed_forward: true
+# Added to what the gate of the feed-forward multiplies (gpt-oss: 1). Default: 0.
+#glu_offset: 1.0
+# Limit of the gate and of what it multiplies (gpt-oss: 7). Default: none.
+#activation_clamp: 7.0
+# Limits c of c tanh(x / c) of attention's scores and of the logits (Gemma 2). Default: none.
+#attention_soft_cap: 50.0
+#output_soft_cap: 30.0
+# Factors of attention's scores (default: 1 / sqrt(head_dim)), of embeddings, of what attention and
+# feed-forward add, and of the logits (default: 1). They change neither time nor memory.
+#attention_scale: 0.0625
+#embedding_scale: 12.0
+#residual_scale: 0.22
+#output_scale: 0.0625
 # Learned position embeddings. Default: 0, none.
 #position_count: 2048
 # For the launch flags only. Default: not stated in them.

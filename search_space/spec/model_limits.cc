@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -191,6 +190,18 @@ void CheckBiases(const ModelSpec& model, LimitChecker& check) {
                                   Word(*model.biases)));
 }
 
+// Checks the factors and limits that a model states.
+void CheckFactors(const ModelSpec& model, LimitChecker& check) {
+  constexpr double kNone = 1;
+  check.Positive("activation_clamp", model.activation_clamp.value_or(kNone));
+  check.Positive("attention_soft_cap", model.attention_soft_cap.value_or(kNone));
+  check.Positive("output_soft_cap", model.output_soft_cap.value_or(kNone));
+  check.Positive("attention_scale", model.attention_scale.value_or(kNone));
+  check.Positive("embedding_scale", model.embedding_scale.value_or(kNone));
+  check.Positive("residual_scale", model.residual_scale.value_or(kNone));
+  check.Positive("output_scale", model.output_scale.value_or(kNone));
+}
+
 // Checks what the norms, the feed-forward and attention of some models have.
 void CheckForms(const ModelSpec& model, LimitChecker& check) {
   CheckBiases(model, check);
@@ -205,17 +216,7 @@ void CheckForms(const ModelSpec& model, LimitChecker& check) {
     check.Add("glu_offset", fmt::format("{}; must be 0 with {}, which has no gate",
                                         model.glu_offset, Word(model.mlp)));
   }
-  const std::pair<std::string_view, const std::optional<double>&> positive[] = {
-      {"activation_clamp", model.activation_clamp},
-      {"attention_soft_cap", model.attention_soft_cap},
-      {"output_soft_cap", model.output_soft_cap},
-      {"attention_scale", model.attention_scale},
-      {"embedding_scale", model.embedding_scale},
-      {"residual_scale", model.residual_scale},
-      {"output_scale", model.output_scale}};
-  for (const auto& [field, value] : positive) {
-    if (value.has_value()) check.Positive(field, *value);
-  }
+  CheckFactors(model, check);
 }
 
 void CheckAttention(const ModelSpec& model, LimitChecker& check) {

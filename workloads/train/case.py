@@ -21,7 +21,13 @@ MODEL = {
     "qkv_bias": (only(False), False), "qk_norm": (only(False), False),
     "attention_output_gate": (only(False), False), "post_norms": (only(False), False),
     "position_count": (only(0), 0), "rotary_base": (positive, 10000.0), "norm_epsilon": (positive, 1e-5),
-    "rope_scaling": (only(None), None)}
+    "rope_scaling": (only(None), None), "biases": (only(None), None), "pre_norms": (only(True), True),
+    "qk_norm_spans_heads": (only(False), False), "attention_sinks": (only(False), False),
+    "parallel_feed_forward": (only(False), False), "glu_offset": (only(0), 0),
+    "activation_clamp": (only(None), None), "attention_soft_cap": (only(None), None),
+    "output_soft_cap": (only(None), None), "attention_scale": (only(None), None),
+    "embedding_scale": (only(None), None), "residual_scale": (only(None), None),
+    "output_scale": (only(None), None)}
 MOE = {
     "expert_count": (whole(), REQUIRED), "experts_per_token": (whole(), REQUIRED),
     "expert_ffn_hidden_size": (whole(), REQUIRED), "shared_expert_ffn_hidden_size": (whole(0), 0),
