@@ -57,6 +57,47 @@ class ExportTest(Folder):
         done = self.run_cli("tune", *self.question(), "--framework", "torchtitn", expect=3)
         self.assertIn("error: --framework = \"torchtitn\"; must be one of torchtitan", done.stderr)
 
+    # A version may follow the name. Those that rules and profiles tell apart are known, also with a patch number.
+    def test_framework_with_a_version(self):
+        plan = self.write("case.json", case())
+        for version in ("0.14", "0.15", "0.15.2", "0.16"):
+            self.run_cli("export", "--plan", plan, "--framework", f"megatron-core:{version}")
+        for text, why in (("megatron-core:0.9", "known versions of megatron-core are 0.12, 0.13, 0.14, 0.15, 0.16"),
+                          ("megatron-core:0.155", "known versions of megatron-core are "),
+                          ("megatron-core:", "known versions of megatron-core are "),
+                          ("nemo:2.2", "nemo runs megatron-core, whose version counts: megatron-core:VERSION"),
+                          (":0.14", "is empty")):
+            for command in (("export", "--plan", plan), ("tune", *self.question())):
+                done = self.run_cli(*command, "--framework", text, expect=2)
+                self.assertIn(why, done.stderr)
+        answer = json.loads(self.run_cli("tune", *self.question(), "--framework", "megatron-core:0.15", "--output",
+                                         "json").stdout)
+        self.assertEqual(answer["question"]["workload"]["framework"], {"name": "megatron-core", "version": "0.15"})
+
+    # gpt-oss has its own flags, and no others that would train another model. Gemma 2 has a recipe.
+    def test_models_of_other_forms(self):
+        gpt_oss = self.write("gpt_oss.json", {
+            "model_type": "gpt_oss", "hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 4,
+            "num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 64, "num_local_experts": 8,
+            "num_experts_per_tok": 4, "sliding_window": 128, "vocab_size": 4096, "attention_bias": True,
+            "tie_word_embeddings": False})
+        gemma2 = self.write("gemma2.json", {
+            "model_type": "gemma2", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 4,
+            "num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 32, "sliding_window": 128,
+            "vocab_size": 4096})
+        rest = ["--sequence-length", "1024", "--global-batch-size", "64", "--chip", "NVIDIA A100-SXM4-80GB",
+                "--nodes", "1", "--framework", "megatron-core", "--output", "json"]
+        answer = json.loads(self.run_cli("tune", "--model", gpt_oss, *rest).stdout)
+        flags = answer["plans"][0]["exports"]["megatron-core"]
+        for flag in ("--quick-geglu", "--glu-linear-offset 1", "--activation-func-clamp-value 7",
+                     "--softmax-type learnable", "--window-attn-skip-freq 2"):
+            self.assertIn(flag, flags)
+        for flag in ("--swiglu", "--disable-bias-linear"):
+            self.assertNotIn(flag, flags)
+        answer = json.loads(self.run_cli("tune", "--model", gemma2, *rest).stdout)
+        self.assertEqual(list(answer["plans"][0]["exports"]), ["megatron-bridge"])
+        self.assertTrue(any("a recipe of megatron-bridge does" in warning for warning in answer["warnings"]))
+
     # A setting that no plan of the framework can run is an error before the search, here and by a server.
     def test_model_that_the_framework_cannot_run(self):
         question = [*self.question(model={**TINY_MODEL, "mlp": "gelu"}), "--framework", "torchtitan"]

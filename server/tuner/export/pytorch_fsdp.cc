@@ -8,6 +8,7 @@
 
 #include "estimator/legality/recompute_form.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/exporters.h"
@@ -110,7 +111,12 @@ void SetParallelism(const ParallelPlan& plan, Json& config, Refusals& refusals) 
       plan.context_parallel_kind == ContextParallelKind::kRing ? "alltoall" : "allgather";
 }
 
-std::string_view AttentionName(AttentionKernel kernel) {
+// Flash attention with sinks is a kernel of the hub (transformers,
+// models/gpt_oss/modular_gpt_oss.py: _compatible_flash_implementations).
+std::string_view AttentionName(AttentionKernel kernel, const ModelSpec& model) {
+  if (model.attention_sinks && kernel == AttentionKernel::kFlash3) {
+    return "kernels-community/vllm-flash-attn3";
+  }
   switch (kernel) {
     case AttentionKernel::kUnfused:
       return "eager";
@@ -166,7 +172,8 @@ std::vector<std::string> LeftOut(const Problem& problem, const ParallelPlan& pla
       fmt::format("in the script: reading {}, as HfArgumentParser does",
                   ScriptArguments(problem, plan)),
       "in the script: the model in fp32 with attn_implementation = " +
-          std::string(AttentionName(workload.attention_kernel)) + ": " + ModelSizes(problem.model),
+          std::string(AttentionName(workload.attention_kernel, problem.model)) + ": " +
+          ModelSizes(problem.model),
       "in the script: the model's attention_bias, rope_theta, rope_scaling, rms_norm_eps, norms of "
       "queries and keys, output_router_logits",
       "in the script: data, tokenizer, output_dir, save_steps"};

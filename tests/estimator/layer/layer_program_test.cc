@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
+#include <vector>
 
 #include "estimator/terms/kernel.h"
 #include "estimator/terms/sharding.h"
@@ -69,6 +70,47 @@ TEST(BiasGradients, OfAttentionAloneWithExperts) {
   // q + 2u = 4096 + 2 x 1024, and h.
   EXPECT_DOUBLE_EQ(Count(sums[0].backward_bytes), 4096 * 2 * (6144 + 4096.0));
   EXPECT_EQ(sums[0].backward_launches, 2);
+}
+
+// Biases of queries, keys and values only (Qwen2): q + 2u = 3 x 4096 of Llama 2 7B, in one kernel.
+TEST(BiasGradients, OfWhatTheModelStates) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.profile.bias_gradient_is_fused = false;
+  SetBiases(LinearBiases::kQkv, problem.model);
+  std::vector<Kernel> sums = Named(LayerOf(problem, {}), "bias gradients");
+  ASSERT_EQ(sums.size(), 1);
+  EXPECT_DOUBLE_EQ(Count(sums[0].backward_bytes), kTokens * 2 * 3 * 4096);
+  EXPECT_EQ(sums[0].backward_launches, 1);
+  SetBiases(LinearBiases::kFeedForward, problem.model);  // f = 11008 and h = 4096
+  sums = Named(LayerOf(problem, {}), "bias gradients");
+  ASSERT_EQ(sums.size(), 1);
+  EXPECT_DOUBLE_EQ(Count(sums[0].backward_bytes), kTokens * 2 * (11008 + 4096));
+  EXPECT_EQ(sums[0].backward_launches, 2);
+}
+
+// Two blocks have a norm each, before or after them, or both (Llama, OLMo 2, Gemma 2).
+TEST(Norms, AreWhereTheModelHasThem) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  EXPECT_EQ(Named(LayerOf(problem, {}), "norm").size(), 2);
+  problem.model.post_norms = true;
+  EXPECT_EQ(Named(LayerOf(problem, {}), "norm").size(), 4);
+  problem.model.pre_norms = false;
+  EXPECT_EQ(Named(LayerOf(problem, {}), "norm").size(), 2);
+}
+
+// Three passes over n x V = 4096 x 32000 logits of 2 bytes: 12 bytes forward, 14 backward.
+TEST(SoftCaps, PassOverLogitsAndUnfusedScores) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.workload.attention_kernel = AttentionKernel::kUnfused;
+  const auto softmax = [&] { return Named(LayerOf(problem, {}), "softmax").front(); };
+  const Kernel before = softmax();
+  problem.model.attention_soft_cap = 50;
+  const Kernel after = softmax();
+  const double scores = 32.0 * kTokens * kTokens;  // heads x tokens x tokens
+  EXPECT_DOUBLE_EQ(Count(after.bytes) - Count(before.bytes), 12 * scores);
+  EXPECT_DOUBLE_EQ(Count(after.backward_bytes) - Count(before.backward_bytes), 14 * scores);
+  EXPECT_DOUBLE_EQ(Count(after.stored_bytes) - Count(before.stored_bytes), 2 * scores);
+  EXPECT_EQ(after.launches - before.launches, 3);
 }
 
 // A fused one costs nothing, and the RMSNorm families have no biases.

@@ -83,7 +83,34 @@ ParallelPlan Changed(ParallelPlan plan, const std::function<void(ParallelPlan&)>
 
 void EightExperts(OwnedProblem& problem) { problem.model = Mixtral_8x7b(); }
 
+void ExpertsWithBiases(OwnedProblem& problem) {
+  problem.model = Mixtral_8x7b();
+  problem.model.biases = LinearBiases::kAll;
+}
+
+void Sinks(OwnedProblem& problem) { problem.model.attention_sinks = true; }
+
+ParallelPlan SplitContext(ContextParallelKind kind) {
+  return {.context_parallel = 2, .context_parallel_kind = kind, .zero_stage = 1};
+}
+
 const Case kCases[] = {
+    {"SplitExpertsWithBiases",
+     "megatron-core",
+     "0.15",
+     {.tensor_parallel = 2, .sequence_parallel = true, .expert_tensor_parallel = 2},
+     "experts with biases are whole",
+     ExpertsWithBiases},
+    {"WholeExpertsWithBiases",
+     "megatron-core",
+     "0.15",
+     {.tensor_parallel = 2, .sequence_parallel = true},
+     "",
+     ExpertsWithBiases},
+    {"SinksAroundARing", "megatron-core", "0.15", SplitContext(ContextParallelKind::kRing),
+     "with sinks of attention, context parallelism exchanges heads", Sinks},
+    {"SinksWithExchangedHeads", "megatron-core", "0.15",
+     SplitContext(ContextParallelKind::kUlysses), "", Sinks},
     {"StagesWithOwnTensorParallelism", "megatron-core", "",
      Staged({MixedStage("a", 4), MixedStage("b", 8)}), "all ranks have one size"},
     {"StagesWithOwnTensorParallelismInFlagScale", "flagscale", "",

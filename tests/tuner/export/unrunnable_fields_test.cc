@@ -175,5 +175,53 @@ TEST(UnrunnableFieldsTest, DefaultsCanRun) {
   }
 }
 
+// Sinks and soft caps are not in every kernel: one that nobody stated is replaced, and a stated one
+// is refused with the source.
+TEST(UnrunnableFieldsTest, KernelsThatDoNotComputeTheAttention) {
+  ModelSpec sinks = Llama2_7b();
+  sinks.attention_sinks = true;
+  Problem problem = ProblemOf("pytorch-fsdp", sinks);
+  EXPECT_EQ(problem.workload.attention_kernel, AttentionKernel::kUnfused);
+  EXPECT_THAT(FieldsOf(problem), IsEmpty());
+  problem.workload.attention_kernel = AttentionKernel::kFlash2;
+  const std::vector<FieldViolation> found = UnrunnableFields(problem);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().field, "workload.attention_kernel");
+  EXPECT_THAT(found.front().description,
+              HasSubstr("flash2; pytorch-fsdp computes sinks of attention with unfused and flash3 "
+                        "only (transformers/models/gpt_oss"));
+  ModelSpec capped = Llama2_7b();
+  capped.attention_soft_cap = 50;
+  EXPECT_EQ(ProblemOf("pytorch-fsdp", capped).workload.attention_kernel, AttentionKernel::kFlash2);
+  Problem other = ProblemOf("pytorch-fsdp", capped);
+  other.workload.attention_kernel = AttentionKernel::kCudnn;
+  EXPECT_THAT(FieldsOf(other), ElementsAre("workload.attention_kernel"));
+}
+
+// pretrain_gpt.py does not build Gemma 2 and 3, and recipes of Megatron-Bridge do; OLMo 2 has none
+// that is known.
+TEST(UnrunnableFieldsTest, ModelsWithARecipeAreRun) {
+  ModelSpec gemma = Llama2_7b();
+  gemma.mlp = MlpKind::kGeglu;
+  gemma.tied_embeddings = gemma.post_norms = true;
+  gemma.attention_soft_cap = 50;
+  gemma.output_soft_cap = 30;
+  gemma.layers = {{.count = 1, .kind = {.sliding_window = 128}}, {.count = 1}};
+  const Problem problem = ProblemOf("megatron-core", gemma);
+  EXPECT_EQ(problem.workload.attention_kernel, AttentionKernel::kUnfused);
+  EXPECT_THAT(FieldsOf(problem), IsEmpty());
+  RankedPlan ranked = {.plan = {.data_parallel = 8, .zero_stage = 1}};
+  std::vector<std::string> warnings;
+  AddExport(problem, ranked, warnings);
+  ASSERT_EQ(ranked.exports.size(), 1U);
+  EXPECT_EQ(ranked.exports.begin()->first, "megatron-bridge");
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings.front(),
+              HasSubstr("no megatron-core flags, because its own program does not "
+                        "build this model; a recipe of megatron-bridge does"));
+  gemma.pre_norms = false;
+  EXPECT_THAT(FieldsOf(ProblemOf("megatron-core", gemma)), testing::Contains("model.pre_norms"));
+}
+
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright
