@@ -135,7 +135,29 @@ bool OffloadsPartOfStates(const Problem& problem, const Plan& plan) {
   return OffloadsPart(problem, plan) && plan.zero_stage < 3;
 }
 
+bool SplitsSinksIntoStages(const Problem& problem, const Plan& plan) {
+  return problem.model.attention_sinks && plan.pipeline_parallel > 1;
+}
+
+bool SplitsContextOfSinks(const Problem& problem, const Plan& plan) {
+  return problem.model.attention_sinks && plan.context_parallel > 1;
+}
+
 constexpr LegalityRule kPyTorchRules[] = {
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kPipelineParallel,
+     .field = "pipeline_parallel",
+     .sentence = "its model with sinks of attention has no pipeline",
+     .source = "torchtitan/experiments/gpt_oss/__init__.py: pipelining_fn=None",
+     .is_broken = &SplitsSinksIntoStages},
+    {.frameworks = "torchtitan",
+     .decided_by = Dimension::kContextParallel,
+     .field = "context_parallel",
+     .sentence = "its attention with sinks has no context parallelism",
+     .source =
+         "torchtitan/experiments/gpt_oss/model/args.py: CP support for FlexAttention is still "
+         "in progress",
+     .is_broken = &SplitsContextOfSinks},
     {.frameworks = "torchtitan",
      .decided_by = Dimension::kTensorParallel,
      .field = "tensor_parallel",

@@ -407,8 +407,10 @@ void SetModel(const ModelSpec& model, Json& config, Refusals& refusals) {
                     "attention in its deepseek layers only, and only with it");
   }
   config["model_name"] = "default";
-  config["decoder_block"] =
-      is_deepseek ? "deepseek" : (model.moe.has_value() ? "mixtral" : "llama2");
+  // Gemma 1 is a Llama whose embeddings are scaled.
+  const bool is_gemma = model.mlp == MlpKind::kGeglu && model.embedding_scale.has_value();
+  const std::string_view plain = is_gemma ? "gemma" : "llama2";
+  config["decoder_block"] = is_deepseek ? "deepseek" : (model.moe.has_value() ? "mixtral" : plain);
   config["base_num_decoder_layers"] = model.layer_count;
   config["base_emb_dim"] = model.hidden_size;
   config["base_mlp_dim"] = model.ffn_hidden_size > 0 || !model.moe.has_value()

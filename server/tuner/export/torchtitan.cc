@@ -14,6 +14,7 @@
 #include "search_space/spec/workload.h"
 #include "server/tuner/export/exporters.h"
 #include "server/tuner/export/expressible.h"
+#include "server/tuner/export/model_family.h"
 #include "server/tuner/export/plan_words.h"
 #include "server/tuner/export/text/command_line.h"
 #include "server/tuner/export/text/config_text.h"
@@ -62,6 +63,15 @@ constexpr Expressible kExpressible = {.framework = "torchtitan",
                                       .mlps = kMlps,
                                       .experts = true,
                                       .latent_attention = true};
+
+// Layers for which torchtitan has a model of their own (torchtitan/experiments/gpt_oss).
+constexpr MlpKind kGptOssMlps[] = {MlpKind::kQuickGeglu};
+constexpr Expressible kExpressibleGptOss = [] {
+  Expressible gpt_oss = kExpressible;
+  gpt_oss.any_layers = true;
+  gpt_oss.mlps = kGptOssMlps;
+  return gpt_oss;
+}();
 
 void SetPrecision(const Workload& workload, Json& config) {
   if (workload.precision != Precision::kFp8) return;
@@ -297,7 +307,8 @@ std::vector<std::string> LeftOut(const ModelSpec& model) {
 
 LaunchConfig ExportTorchtitan(const Problem& problem, const ParallelPlan& plan,
                               Refusals& refusals) {
-  RefuseInexpressible(problem, plan, kExpressible, refusals);
+  const bool is_gpt_oss = FamilyOf(problem.model) == ModelFamily::kGptOss;
+  RefuseInexpressible(problem, plan, is_gpt_oss ? kExpressibleGptOss : kExpressible, refusals);
   Json config = Json::object();
   SetPrecision(problem.workload, config);
   config["optimizer"]["name"] = "AdamW";

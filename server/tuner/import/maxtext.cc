@@ -136,6 +136,7 @@ void ReadBlock(SettingReader& settings, std::string_view block, ModelSpec& model
   };
   LayerKind kind;
   int interval = 0;
+  if (block == "gemma") model.embedding_scale = std::sqrt(model.hidden_size);
   if (block == "gemma2") {
     interval = 2;
     model.layer_count *= 2;  // a block is two layers

@@ -259,7 +259,7 @@ constexpr const char* kGemma3 = R"({"model_type": "gemma3_text", "hidden_size": 
 
 // Returns the models of these forms that a framework runs.
 std::vector<const char*> FormsOf(const std::string& framework) {
-  if (framework == "megatron-core") return {kGptOss};
+  if (framework == "megatron-core" || framework == "torchtitan") return {kGptOss};
   const bool has_all = framework == "maxtext" || framework == "megatron-bridge" ||
                        framework == "nemo" || framework == "pytorch-fsdp";
   if (has_all) return {kGptOss, kGemma2, kGemma3};
