@@ -11,10 +11,10 @@ namespace MESHWRIGHT_TEST_FILE {
 template <typename Enum>
 class ChoicesTest : public testing::Test {};
 
-using Sets =
-    testing::Types<MlpKind, NormKind, Precision, GradientDtype, Fp8Recipe, AttentionKernel,
-                   KernelFusion, Optimizer, Schedule, ContextParallelKind, RecomputeGranularity,
-                   LinkKind, NodeTopology, ClusterTopology, Provenance, Tier, Outcome, Confidence>;
+using Sets = testing::Types<MlpKind, LinearBiases, NormKind, Precision, GradientDtype, Fp8Recipe,
+                            AttentionKernel, KernelFusion, Optimizer, Schedule, ContextParallelKind,
+                            RecomputeGranularity, LinkKind, NodeTopology, ClusterTopology,
+                            Provenance, Tier, Outcome, Confidence>;
 TYPED_TEST_SUITE(ChoicesTest, Sets);
 
 TYPED_TEST(ChoicesTest, WordsAndValuesMapBothWays) {
@@ -42,7 +42,8 @@ TEST(WordsTest, AreThoseOfTheContract) {
   EXPECT_EQ(AllowedWords<AttentionKernel>(),
             "unfused, fused_softmax, flash1, flash2, flash3, cudnn, vendor");
   EXPECT_EQ(AllowedWords<KernelFusion>(), "unfused, fused");
-  EXPECT_EQ(AllowedWords<MlpKind>(), "gelu, swiglu, geglu");
+  EXPECT_EQ(AllowedWords<MlpKind>(), "gelu, swiglu, geglu, quick_geglu, relu, squared_relu");
+  EXPECT_EQ(AllowedWords<LinearBiases>(), "none, qkv, attention, feed_forward, all");
   EXPECT_EQ(AllowedWords<NormKind>(), "layernorm, rmsnorm");
   EXPECT_EQ(AllowedWords<Optimizer>(), "adam, adam8bit, sgd");
   EXPECT_EQ(AllowedWords<LinkKind>(),

