@@ -257,9 +257,20 @@ constexpr const char* kGemma3 = R"({"model_type": "gemma3_text", "hidden_size": 
     "num_key_value_heads": 16, "head_dim": 128, "query_pre_attn_scalar": 168,
     "sliding_window": 1024, "vocab_size": 262144})";
 
+constexpr const char* kQwen2 = R"({"model_type": "qwen2", "hidden_size": 3584,
+    "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
+    "num_key_value_heads": 4, "vocab_size": 152064})";
+constexpr const char* kNemotron = R"({"model_type": "nemotron", "hidden_size": 4096,
+    "intermediate_size": 16384, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "vocab_size": 256000, "hidden_act": "relu2"})";
+
 // Returns the models of these forms that a framework runs.
 std::vector<const char*> FormsOf(const std::string& framework) {
-  if (framework == "megatron-core" || framework == "torchtitan") return {kGptOss};
+  if (framework == "megatron-core") return {kGptOss, kQwen2, kNemotron};
+  const bool is_megatron =
+      framework == "megatron-lm" || framework == "flagscale" || framework == "mindspeed";
+  if (is_megatron) return {kQwen2};
+  if (framework == "torchtitan") return {kGptOss};
   const bool has_all = framework == "maxtext" || framework == "megatron-bridge" ||
                        framework == "nemo" || framework == "pytorch-fsdp";
   if (has_all) return {kGptOss, kGemma2, kGemma3};
