@@ -8,6 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/input/input_files.h"
+#include "cli/input/question_flags.h"
 #include "cli/input/stated_case.h"
 #include "cli/input/stated_names.h"
 #include "cli/program/field_names.h"

@@ -283,7 +283,7 @@ class ReferenceTest(unittest.TestCase):
                               text=True, capture_output=True)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([(answer["id"], answer.get("error")) for answer in answers if "error" in answer], [])
-        self.assertEqual(len(answers), 8)
+        self.assertEqual(len(answers), 9)
 
 
 if __name__ == "__main__":

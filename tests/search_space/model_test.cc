@@ -67,8 +67,8 @@ ModelSpec Changed(ModelSpec model, const std::function<void(ModelSpec&)>& change
 const ModelSpec kTinyGated = Tiny(MlpKind::kQuickGeglu, NormKind::kRmsnorm, true);
 
 const CountCase kCounts[] = {
-    // Of 220 (tiny_gated below) and biases q 6, k and v 3 each, output 4, feed-forward 8 + 8 + 4,
-    // and a score of each of 2 heads.
+    // 220 (tiny_gated below), biases q 6, k and v 3 each, output 4, feed-forward 8 + 8 + 4, and a
+    // score of each of 2 heads.
     {"tiny_biases_and_sinks",
      Changed(kTinyGated,
              [](ModelSpec& m) {

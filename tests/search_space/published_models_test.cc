@@ -125,9 +125,8 @@ TEST(PublishedModelsTest, AreExactWithSinksBiasesAndNorms) {
   EXPECT_EQ(found, names.size());
 }
 
-// A layer of LongCat has two attentions, two dense feed-forwards and experts: 28 x 3 layers here.
-// Of the 12 choices of a token among 512 experts and 256 that compute nothing, 12 x 512 / 768
-// compute.
+// A layer of LongCat has two attentions, two dense feed-forwards and experts: 28 x 3 layers here. A
+// token chooses 12 of 512 experts and 256 that compute nothing: 12 x 512 / 768 of them compute.
 TEST(ShortcutLayersTest, AreThreeLayersEach) {
   const std::vector<Row> rows = PublishedModels();
   const auto row = std::ranges::find_if(

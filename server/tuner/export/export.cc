@@ -16,6 +16,7 @@
 #include "search_space/base/lower_case.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
 #include "search_space/spec/plan_fields.h"
 #include "search_space/spec/plan_value.h"
 #include "server/tuner/export/exporters.h"

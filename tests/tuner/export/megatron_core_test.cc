@@ -453,33 +453,6 @@ const Case kRefused[] = {
      "workload.fp8_recipe = rowwise"},
     {"geglu", [](Problem& p, ParallelPlan&) { p.model.mlp = MlpKind::kGeglu; },
      "model.mlp = geglu"},
-    {"relu", [](Problem& p, ParallelPlan&) { p.model.mlp = MlpKind::kRelu; },
-     "model.mlp = relu; Megatron-Core has gelu, swiglu, quick_geglu and squared_relu"},
-    {"swiglu_with_a_limit", [](Problem& p, ParallelPlan&) { p.model.activation_clamp = 10; },
-     "model.activation_clamp = 10 with swiglu; Megatron-Core has it with quick_geglu only"},
-    {"swiglu_with_an_offset", [](Problem& p, ParallelPlan&) { p.model.glu_offset = 1; },
-     "model.glu_offset = 1 with swiglu; Megatron-Core has it with quick_geglu only"},
-    {"post_norms", [](Problem& p, ParallelPlan&) { p.model.post_norms = true; },
-     "model.post_norms = true"},
-    {"only_post_norms",
-     [](Problem& p, ParallelPlan&) {
-       p.model.post_norms = true;
-       p.model.pre_norms = false;
-     },
-     "model.pre_norms = false; Megatron-Core has norms before"},
-    {"norms_of_all_heads",
-     [](Problem& p, ParallelPlan&) { p.model.qk_norm = p.model.qk_norm_spans_heads = true; },
-     "model.qk_norm_spans_heads = true; Megatron-Core's --qk-layernorm has a norm of each head"},
-    {"parallel_feed_forward",
-     [](Problem& p, ParallelPlan&) { p.model.parallel_feed_forward = true; },
-     "model.parallel_feed_forward = true"},
-    {"soft_caps",
-     [](Problem& p, ParallelPlan&) {
-       p.model.attention_soft_cap = 50;
-       p.model.output_soft_cap = 30;
-     },
-     "model.attention_soft_cap = 50; Megatron-Core does not bound the scores of attention; "
-     "model.output_soft_cap = 30; Megatron-Core does not bound the logits"},
     {"gather_alone", [](Problem& p, ParallelPlan&) { p.workload.overlap.gradient_reduce = false; },
      "workload.overlap.parameter_gather = true without gradient_reduce"},
     {"two_at_once",

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "search_space/spec/choices.h"
@@ -137,6 +138,52 @@ TEST(MegatronModelTest, BiasesAreThoseOfTheModel) {
   SetBiases(LinearBiases::kAll, all.model);
   EXPECT_THAT(Exported("megatron-core", all, DensePlan()),
               testing::Not(HasSubstr("--disable-bias-linear")));
+}
+
+struct FormCase {
+  std::string name;
+  std::function<void(Problem&, ParallelPlan&)> change;
+  std::string expected;  // in the error
+};
+
+const FormCase kForms[] = {
+    {"relu", [](Problem& p, ParallelPlan&) { p.model.mlp = MlpKind::kRelu; },
+     "model.mlp = relu; Megatron-Core has gelu, swiglu, quick_geglu and squared_relu"},
+    {"swiglu_with_a_limit", [](Problem& p, ParallelPlan&) { p.model.activation_clamp = 10; },
+     "model.activation_clamp = 10 with swiglu; Megatron-Core has it with quick_geglu only"},
+    {"swiglu_with_an_offset", [](Problem& p, ParallelPlan&) { p.model.glu_offset = 1; },
+     "model.glu_offset = 1 with swiglu; Megatron-Core has it with quick_geglu only"},
+    {"post_norms", [](Problem& p, ParallelPlan&) { p.model.post_norms = true; },
+     "model.post_norms = true"},
+    {"only_post_norms",
+     [](Problem& p, ParallelPlan&) {
+       p.model.post_norms = true;
+       p.model.pre_norms = false;
+     },
+     "model.pre_norms = false; Megatron-Core has norms before"},
+    {"norms_of_all_heads",
+     [](Problem& p, ParallelPlan&) { p.model.qk_norm = p.model.qk_norm_spans_heads = true; },
+     "model.qk_norm_spans_heads = true; Megatron-Core's --qk-layernorm has a norm of each head"},
+    {"parallel_feed_forward",
+     [](Problem& p, ParallelPlan&) { p.model.parallel_feed_forward = true; },
+     "model.parallel_feed_forward = true"},
+    {"soft_caps",
+     [](Problem& p, ParallelPlan&) {
+       p.model.attention_soft_cap = 50;
+       p.model.output_soft_cap = 30;
+     },
+     "model.attention_soft_cap = 50; Megatron-Core does not bound the scores of attention; "
+     "model.output_soft_cap = 30; Megatron-Core does not bound the logits"},
+};
+
+TEST(MegatronModelTest, OtherFormsAreRefused) {
+  for (const FormCase& one : kForms) {
+    SCOPED_TRACE(one.name);
+    Problem problem = Llama70b();
+    ParallelPlan plan = DensePlan();
+    one.change(problem, plan);
+    EXPECT_THAT(Exported("megatron-core", problem, plan), HasSubstr(one.expected));
+  }
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE
