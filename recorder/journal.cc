@@ -198,6 +198,31 @@ absl::StatusOr<std::vector<EventRecord>> Recorder::ListEvents(std::string_view s
   }
 }
 
+absl::StatusOr<std::map<std::string, std::int64_t>> Recorder::LastRevisions(
+    std::span<const std::string> study_ids) const {
+  std::map<std::string, std::int64_t> revisions;
+  if (study_ids.empty()) return revisions;
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
+SELECT study_id, max(revision) FROM events
+WHERE study_id IN (SELECT value FROM json_each(?1)) GROUP BY study_id)sql"));
+  RETURN_IF_ERROR(query.Bind(IdsJson(study_ids)));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return revisions;
+    revisions.emplace(query.Text(0), query.Integer(1));
+  }
+}
+
+absl::StatusOr<std::int64_t> Recorder::CountPlans(std::string_view study_id) const {
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(connection_.get(), "SELECT count(*) FROM plans WHERE study_id = ?1"));
+  RETURN_IF_ERROR(query.Bind(study_id));
+  RETURN_IF_ERROR(query.Step().status());
+  return query.Integer(0);
+}
+
 absl::Status CheckEdits(const StudyRecord& study, std::optional<std::int64_t> edit_count) {
   if (edit_count.value_or(study.remarks.edit_count) == study.remarks.edit_count) {
     return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "recorder/call_records.h"
 #include "recorder/history_records.h"
+#include "recorder/leases.h"
 #include "recorder/records.h"
 #include "recorder/sql/connection.h"
 #include "recorder/store/opened_store.h"
@@ -134,11 +136,18 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<std::optional<PlanRecord>> FindPlan(std::string_view study_id,
                                                                    int rank) const;
 
+  // Returns the number of plans that a study has. NOT_FOUND: UNKNOWN_STUDY.
+  [[nodiscard]] absl::StatusOr<std::int64_t> CountPlans(std::string_view study_id) const;
+
   // Returns the journal after a revision (0: from its start), oldest first. `limit` is as
   // page_size.
   [[nodiscard]] absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view study_id,
                                                                     std::int64_t after_revision,
                                                                     int limit) const;
+
+  // Returns the revision of the newest event of each study that is there and has one.
+  [[nodiscard]] absl::StatusOr<std::map<std::string, std::int64_t>> LastRevisions(
+      std::span<const std::string> study_ids) const;
 
   // Makes every queued, running or cancelling study whose owner is not alive interrupted, or
   // cancelled if it was cancelling, with an event; returns these studies. A study that
@@ -147,6 +156,45 @@ class Recorder {
   absl::StatusOr<std::vector<StudyRecord>> InterruptOrphans(
       const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms,
       const std::function<bool(const std::string& id)>& has_job_left = {});
+
+  // Does the same for the studies whose leases have expired by the store's clock. One that
+  // `has_job_left` may be claimed at once.
+  absl::StatusOr<std::vector<StudyRecord>> InterruptExpired(
+      std::int64_t time_ms, const std::function<bool(const std::string& id)>& has_job_left);
+
+  // Returns true if a lease has expired, or a study is interrupted.
+  [[nodiscard]] absl::StatusOr<bool> HasAbandonedStudies() const;
+
+  // Leases a study that is queued, which is running from then on, or one that is being cancelled
+  // and that nobody has. FAILED_PRECONDITION with reason STUDY_TAKEN for any other. Every earlier
+  // lease of it is stale. NOT_FOUND: UNKNOWN_STUDY.
+  absl::StatusOr<ClaimedStudy> ClaimStudy(const StudyClaim& claim);
+
+  // Returns the state of a leased study. FAILED_PRECONDITION with reason STALE_LEASE if another
+  // process has claimed it since, or if it was given back or deleted. Within a call of RunTogether
+  // nobody can claim it before the call's changes are stored. A lease that has expired holds until
+  // InterruptExpired.
+  [[nodiscard]] absl::StatusOr<LeaseStanding> CheckLease(const StudyLease& lease) const;
+  // Returns the same for several leases, in their order.
+  [[nodiscard]] absl::StatusOr<std::vector<LeaseStanding>> ReadLeases(
+      std::span<const StudyLease> leases) const;
+
+  // Lets leases expire `lease_ms` from now by the store's clock. Returns for each if it is held.
+  absl::StatusOr<std::vector<bool>> RenewLeases(std::span<const StudyLease> leases,
+                                                std::int64_t lease_ms);
+
+  // Gives a lease back and leaves its study as it is. STALE_LEASE as CheckLease.
+  absl::Status ReleaseLease(const StudyLease& lease);
+
+  // Returns true if some process has the study. A study that is not there is leased to nobody.
+  [[nodiscard]] absl::StatusOr<bool> IsLeased(std::string_view study_id) const;
+
+  // Notes for the process that runs a study that somebody wants it to pause, or no longer does. The
+  // note goes when the study stops or ends.
+  absl::Status SetPauseWanted(std::string_view study_id, bool is_wanted);
+
+  // Returns the ids of the studies that ClaimStudy takes, the oldest first.
+  [[nodiscard]] absl::StatusOr<std::vector<std::string>> ListClaimable() const;
 
   // Returns the interrupted studies, the oldest first.
   [[nodiscard]] absl::StatusOr<std::vector<InterruptedStudy>> ListInterrupted() const;

@@ -54,7 +54,8 @@ struct StudyRecord {
   std::string question = {};                   // bytes; empty in lists
   std::optional<std::string> result = {};      // bytes; absent in lists
   std::string error_message = {};
-  // The process that runs it, in the form that InterruptOrphans' callback expects.
+  // The process that runs it, in the form that InterruptOrphans' callback expects; the one that has
+  // its lease (leases.h), or had it last.
   std::string owner = {};
   std::int64_t create_time_ms = 0;
   std::optional<std::int64_t> start_time_ms = {};
@@ -89,6 +90,7 @@ struct InterruptedStudy {
   std::string id = {};
   std::string question = {};   // bytes
   int interruption_count = 0;  // events in its journal
+  bool is_to_pause = false;    // somebody wanted it to pause before it was interrupted
 };
 
 // A plan that a study ranked. Values for filters and ranking are columns; the rest is in the bytes.

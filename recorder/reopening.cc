@@ -117,7 +117,7 @@ absl::Status TakeAnswerAway(Connection* connection, const StudyReopening& reopen
 UPDATE studies
 SET state = ?2, owner = ?3, outcome = '', error_message = '', end_time_ms = NULL,
     search_seconds = NULL, best_step_time_seconds = NULL, gain_over_baseline_ratio = NULL,
-    best_plan_digest = ''
+    best_plan_digest = '', lease_expires_ms = NULL, pause_wanted = 0
 WHERE id = ?1)sql",
                       reopening.study_id, Word(reopening.state), reopening.owner));
   RETURN_IF_ERROR(Run(connection, "UPDATE study_messages SET result = NULL WHERE study_id = ?1",

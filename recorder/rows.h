@@ -99,6 +99,11 @@ absl::StatusOr<RowPage<Record>> ReadPage(Statement& query, int size, const ReadR
 // The row-level steps of the Recorder's transactions; internal to recorder/. The caller holds the
 // transaction.
 
+// Returns ids as the JSON that statements about many rows take. One statement changes all of them,
+// because within a transaction that others share, the cost of a statement grows with what the
+// transaction has changed so far.
+std::string IdsJson(std::span<const std::string> ids);
+
 absl::Status UnknownStudy(std::string_view id);
 
 // Returns NOT_FOUND for an unknown study, so that an empty list never hides a mistyped id.
@@ -114,6 +119,15 @@ absl::Status CheckNeverDeleted(Connection* connection, const StudyRecord& study)
 // Returns NOT_FOUND for an unknown study, FAILED_PRECONDITION with reason STUDY_ENDED for a
 // terminal one.
 absl::Status CheckStudyLives(Connection* connection, std::string_view id);
+
+// Reads the studies of a condition and an order, as "WHERE ... ORDER BY ...", whose parameter, if
+// there is one, is ?1.
+absl::StatusOr<std::vector<StudyRecord>> ReadStudies(Connection* connection, std::string_view where,
+                                                     std::optional<std::int64_t> parameter = {});
+
+// Adds a line to the journal for a change of state; its payload is the word of the state.
+absl::Status AppendStateEvent(Connection* connection, const std::string& id, StudyState state,
+                              std::int64_t time_ms);
 
 absl::Status InsertPlans(Connection* connection, std::span<const PlanRecord> plans);
 

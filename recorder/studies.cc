@@ -1,7 +1,6 @@
 // The Recorder's calls for studies.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -166,16 +165,6 @@ absl::Status InsertRows(Connection* connection, const StudyRecord& study) {
              study.id, Blob{study.question}, OptionalBlob(study.result));
 }
 
-// Adds a line to the journal for a change of state; its payload is the word of the state.
-absl::Status AppendStateEvent(Connection* connection, const std::string& id, StudyState state,
-                              std::int64_t time_ms) {
-  const EventRecord event = {.study_id = id,
-                             .time_ms = time_ms,
-                             .kind = kStateEventKind,
-                             .payload = std::string(Word(state))};
-  return InsertEvents(connection, {&event, 1}).status();
-}
-
 absl::Status StudyEnded(std::string_view id, StudyState state, std::string_view what) {
   return WithReason(absl::FailedPreconditionError(
                         fmt::format("study '{}' has ended ({}); {}", id, Word(state), what)),
@@ -196,13 +185,17 @@ absl::Status CheckAlive(const StudyRecord& study, StudyState next) {
 }
 
 absl::Status SetState(Connection* connection, const StudyUpdate& update) {
-  RETURN_IF_ERROR(Run(connection, R"sql(
+  RETURN_IF_ERROR(
+      Run(connection, R"sql(
 UPDATE studies
 SET state = ?2, owner = coalesce(?3, owner),
-    start_time_ms = CASE WHEN ?4 THEN coalesce(start_time_ms, ?5) ELSE start_time_ms END
+    start_time_ms = CASE WHEN ?4 THEN coalesce(start_time_ms, ?5) ELSE start_time_ms END,
+    lease_expires_ms = CASE WHEN ?6 THEN lease_expires_ms END,
+    pause_wanted = CASE WHEN ?6 THEN pause_wanted ELSE 0 END
 WHERE id = ?1)sql",
-                      update.study_id, Word(update.state), update.owner,
-                      update.state == StudyState::kRunning, update.time_ms));
+          update.study_id, Word(update.state), update.owner, update.state == StudyState::kRunning,
+          update.time_ms,
+          update.state == StudyState::kRunning || update.state == StudyState::kCancelling));
   return AppendStateEvent(connection, update.study_id, update.state, update.time_ms);
 }
 
@@ -210,7 +203,8 @@ absl::Status SetEnding(Connection* connection, const StudyEnding& ending) {
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies
 SET state = ?2, end_time_ms = ?3, outcome = ?4, error_message = ?5, search_seconds = ?6,
-    best_step_time_seconds = ?7, gain_over_baseline_ratio = ?8, best_plan_digest = ?9
+    best_step_time_seconds = ?7, gain_over_baseline_ratio = ?8, best_plan_digest = ?9,
+    lease_expires_ms = NULL, pause_wanted = 0
 WHERE id = ?1)sql",
                       ending.study_id, Word(ending.state), ending.time_ms, ending.outcome,
                       ending.error_message, Count(ending.search_time), Count(ending.best_step_time),
@@ -237,59 +231,29 @@ absl::Status CheckBelongs(const StudyEnding& ending) {
   return absl::OkStatus();
 }
 
-// Returns the studies that some process should be working on. The index studies_alive has the same
-// words.
-absl::StatusOr<std::vector<StudyRecord>> Orphans(
-    Connection* connection, const std::function<bool(std::string_view)>& is_alive) {
-  ASSIGN_OR_RETURN(
-      Statement query,
-      Statement::Prepare(
-          connection,
-          Select(true, "WHERE state IN ('queued', 'running', 'cancelling') ORDER BY id")));
-  RETURN_IF_ERROR(query.Bind());
-  std::vector<StudyRecord> orphans;
+}  // namespace
+
+absl::Status AppendStateEvent(Connection* connection, const std::string& id, StudyState state,
+                              std::int64_t time_ms) {
+  const EventRecord event = {.study_id = id,
+                             .time_ms = time_ms,
+                             .kind = kStateEventKind,
+                             .payload = std::string(Word(state))};
+  return InsertEvents(connection, {&event, 1}).status();
+}
+
+absl::StatusOr<std::vector<StudyRecord>> ReadStudies(Connection* connection, std::string_view where,
+                                                     std::optional<std::int64_t> parameter) {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, Select(true, where)));
+  RETURN_IF_ERROR(parameter.has_value() ? query.Bind(*parameter) : query.Bind());
+  std::vector<StudyRecord> studies;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_row, query.Step());
-    if (!has_row) return orphans;
+    if (!has_row) return studies;
     ASSIGN_OR_RETURN(StudyRecord study, ReadStudy(query, true));
-    if (!is_alive(study.owner)) orphans.push_back(std::move(study));
+    studies.push_back(std::move(study));
   }
 }
-
-// Returns ids as the JSON that the statements below take. One statement changes all of them,
-// because within a transaction that others share, the cost of a statement grows with what the
-// transaction has changed so far.
-std::string IdsJson(std::span<const std::string> ids) {
-  return nlohmann::json(std::vector<std::string>(ids.begin(), ids.end()))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-absl::Status SetStates(Connection* connection, std::span<const std::string> ids,
-                       const StudyUpdate& update) {
-  if (ids.empty()) return absl::OkStatus();
-  const std::string json = IdsJson(ids);
-  RETURN_IF_ERROR(Run(connection, R"sql(
-UPDATE studies SET state = ?2, owner = coalesce(?3, owner)
-WHERE id IN (SELECT value FROM json_each(?1)))sql",
-                      json, Word(update.state), update.owner));
-  return Run(connection, R"sql(
-INSERT INTO events (study_id, revision, time_ms, kind, payload)
-SELECT ids.value,
-       (SELECT coalesce(max(revision), 0) + 1 FROM events WHERE study_id = ids.value), ?2, ?3, ?4
-FROM json_each(?1) AS ids)sql",
-             json, update.time_ms, std::string_view(kStateEventKind), Blob{Word(update.state)});
-}
-
-// The study keeps its results so far; only its end is missing.
-absl::Status CancelOrphan(Connection* connection, const StudyRecord& study, std::int64_t time_ms) {
-  RETURN_IF_ERROR(Run(connection, R"sql(
-UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
-WHERE id = ?1)sql",
-                      study.id, time_ms));
-  return AppendStateEvent(connection, study.id, StudyState::kCancelled, time_ms);
-}
-
-}  // namespace
 
 absl::Status UnknownStudy(std::string_view id) {
   return WithReason(absl::NotFoundError(fmt::format("study '{}' does not exist", id)),
@@ -421,58 +385,6 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
     page.next_page_token = EncodePageToken(list, {.number = last.create_time_ms, .text = last.id});
   }
   return page;
-}
-
-absl::StatusOr<std::vector<StudyRecord>> Recorder::InterruptOrphans(
-    const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms,
-    const std::function<bool(const std::string& id)>& has_job_left) {
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
-  ASSIGN_OR_RETURN(std::vector<StudyRecord> orphans, Orphans(connection_.get(), is_alive));
-  std::vector<std::string> interrupted;
-  for (StudyRecord& study : orphans) {
-    if (study.state != StudyState::kCancelling) {
-      interrupted.push_back(study.id);
-      study.state = StudyState::kInterrupted;
-      ++study.revision;
-      continue;
-    }
-    if (has_job_left && has_job_left(study.id)) continue;
-    RETURN_IF_ERROR(CancelOrphan(connection_.get(), study, time_ms));
-    ASSIGN_OR_RETURN(study, ReadStudyById(connection_.get(), study.id));
-  }
-  RETURN_IF_ERROR(SetStates(connection_.get(), interrupted,
-                            {.state = StudyState::kInterrupted, .time_ms = time_ms}));
-  RETURN_IF_ERROR(transaction.Commit());
-  return orphans;
-}
-
-absl::StatusOr<std::vector<InterruptedStudy>> Recorder::ListInterrupted() const {
-  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
-SELECT id, question,
-       (SELECT count(*) FROM events
-        WHERE study_id = studies.id AND kind = ?1 AND payload = ?2)
-FROM studies JOIN study_messages ON study_messages.study_id = studies.id
-WHERE state = 'interrupted'
-ORDER BY create_time_ms, id)sql"));
-  const std::string_view word = Word(StudyState::kInterrupted);
-  RETURN_IF_ERROR(query.Bind(std::string_view(kStateEventKind), Blob{word}));
-  std::vector<InterruptedStudy> studies;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool has_row, query.Step());
-    if (!has_row) return studies;
-    studies.push_back({.id = query.Text(0),
-                       .question = query.Text(1),
-                       .interruption_count = static_cast<int>(query.Integer(2))});
-  }
-}
-
-absl::Status Recorder::RequeueStudies(std::span<const std::string> ids, std::string_view owner,
-                                      std::int64_t time_ms) {
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
-  RETURN_IF_ERROR(
-      SetStates(connection_.get(), ids,
-                {.state = StudyState::kQueued, .time_ms = time_ms, .owner = std::string(owner)}));
-  return transaction.Commit();
 }
 
 }  // namespace meshwright

@@ -69,6 +69,10 @@ class Connection {
   // Takes the next number of a table, in which at least one row was inserted before.
   virtual absl::StatusOr<std::int64_t> TakeNumber(std::string_view table,
                                                   std::string_view column) = 0;
+
+  // Returns the time of the database's own clock, in Unix milliseconds, UTC. All processes that
+  // share a database measure leases by it.
+  virtual absl::StatusOr<std::int64_t> TimeMs() = 0;
 };
 
 }  // namespace meshwright

@@ -57,7 +57,7 @@ SELECT pg_advisory_xact_lock(
   (1297568596::bigint << 32) | current_schema()::regnamespace::oid::bigint);
 )sql";
 constexpr char kTakeRight[] = R"sql(
-SELECT pg_try_advisory_lock(
+SELECT pg_try_advisory_lock_shared(
   (1297568597::bigint << 32) | current_schema()::regnamespace::oid::bigint))sql";
 constexpr char kHolderOfRight[] = R"sql(
 SELECT application_name || coalesce(' at ' || host(client_addr), '') || ', process ' || pid
@@ -321,10 +321,10 @@ absl::Status PostgresConnection::TakeRight(std::chrono::milliseconds wait) {
     wait -= nap;
   }
   return WithReason(
-      absl::UnavailableError(fmt::format(
-          "store '{}': its studies are run by {}; reach that process with --server ADDRESS, or "
-          "name another store with --db",
-          options_.address, HolderOfRight())),
+      absl::UnavailableError(fmt::format("store '{}': its studies are run by {}, a program of an "
+                                         "earlier version that does not share "
+                                         "them; stop it, or name another store with --db",
+                                         options_.address, HolderOfRight())),
       "STORE_IN_USE");
 }
 
@@ -378,6 +378,12 @@ absl::StatusOr<std::int64_t> PostgresConnection::TakeNumber(std::string_view tab
                                                             std::string_view column) {
   return QueryInteger(
       this, fmt::format("SELECT nextval(pg_get_serial_sequence('{}', '{}'))", table, column));
+}
+
+absl::StatusOr<std::int64_t> PostgresConnection::TimeMs() {
+  // Unlike now(), which is the time at which the transaction began.
+  return QueryInteger(this,
+                      "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)");
 }
 
 absl::StatusOr<PostgresConnection::Result> PostgresConnection::Run(

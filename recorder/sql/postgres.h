@@ -27,7 +27,8 @@ struct PostgresOptions {
   std::string address = {};
   bool read_only = false;
   std::string who = {};  // the name of the application, as the server's administrator sees it
-  // Takes the one right of the store that a connection may hold as long as it lasts.
+  // Takes the right of the store that connections share as long as they last, and that a server of
+  // before schema version 14 holds alone.
   bool takes_right = false;
   std::chrono::milliseconds wait = std::chrono::milliseconds(0);  // for that right
 };
@@ -42,12 +43,12 @@ struct PostgresParameter {
 // transaction takes as it begins and the server releases as it ends, so that a writer sees all that
 // earlier ones stored. If the server has closed the connection, the next transaction opens it anew,
 // and so does the next query of a reader. A connection that held the store's right takes it again;
-// if another has it by now, nothing is written.
+// if another has it alone by now, nothing is written.
 class PostgresConnection final : public Connection {
  public:
   // INVALID_ARGUMENT if the address cannot be read or holds a password, because all users of the
   // machine can see an address in the list of processes. STORE_IO if the server does not answer.
-  // STORE_IN_USE if another connection holds the right that this one is to take.
+  // STORE_IN_USE if another connection holds the right alone.
   static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const PostgresOptions& options);
   PostgresConnection(PostgresOptions options, pg_conn* connection);
 
@@ -59,6 +60,7 @@ class PostgresConnection final : public Connection {
   [[nodiscard]] bool InTransaction() const override;
   [[nodiscard]] std::int64_t changed_rows() const override { return changed_rows_; }
   absl::StatusOr<std::int64_t> TakeNumber(std::string_view table, std::string_view column) override;
+  absl::StatusOr<std::int64_t> TimeMs() override;
 
   struct ClearResult {
     void operator()(pg_result* result) const noexcept;

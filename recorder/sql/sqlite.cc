@@ -192,6 +192,11 @@ std::int64_t SqliteConnection::changed_rows() const { return sqlite3_changes64(s
 
 // SQLite keeps the counter of an AUTOINCREMENT table as a row of sqlite_sequence, which the first
 // row of the table has made (sqlite.org/autoinc.html).
+absl::StatusOr<std::int64_t> SqliteConnection::TimeMs() {
+  // Days since noon of 24 November 4714 BC; 1970 began on day 2440587.5.
+  return QueryInteger(this, "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)");
+}
+
 absl::StatusOr<std::int64_t> SqliteConnection::TakeNumber(std::string_view table,
                                                           std::string_view /*column*/) {
   const std::string where = fmt::format("WHERE name = '{}'", table);

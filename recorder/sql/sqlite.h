@@ -33,6 +33,7 @@ class SqliteConnection final : public Connection {
   [[nodiscard]] bool InTransaction() const override;
   [[nodiscard]] std::int64_t changed_rows() const override;
   absl::StatusOr<std::int64_t> TakeNumber(std::string_view table, std::string_view column) override;
+  absl::StatusOr<std::int64_t> TimeMs() override;
 
   // Copies all pages into a new file. The copy is a consistent state, even while others read and
   // write. The connection is in no transaction. CANCELLED once a stop is requested.

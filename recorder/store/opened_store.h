@@ -16,8 +16,8 @@ struct OpenOptions {
   // The time to wait for the right to write a file, or to run studies.
   std::chrono::milliseconds lock_wait = std::chrono::milliseconds(0);
   std::string who = "meshwright";  // describes the writer to other processes
-  // On PostgreSQL, where many processes write, takes the right to run studies, which one has at a
-  // time. Whoever writes a file has it anyway.
+  // On PostgreSQL, where many processes write, takes the right to run studies. Servers share it,
+  // but those of before schema version 14 have it alone. Whoever writes a file has it anyway.
   bool runs_studies = false;
 };
 

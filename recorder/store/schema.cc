@@ -425,6 +425,18 @@ CREATE INDEX audit_events_of_study ON audit_events (study_id, sequence);
 CREATE INDEX audit_events_of_caller ON audit_events (caller, sequence);
 CREATE INDEX audit_events_of_method ON audit_events (method, sequence);
 )sql"},
+    // Version 14: several processes share the studies of a store. A study that runs is leased to
+    // one
+    // of them, until a time of the store's clock. Nobody holds the lease of a study that was
+    // running
+    // before, so it has expired.
+    {13, R"sql(
+ALTER TABLE studies ADD COLUMN lease_token INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE studies ADD COLUMN lease_expires_ms INTEGER;
+ALTER TABLE studies ADD COLUMN pause_wanted INTEGER NOT NULL DEFAULT 0;
+UPDATE studies SET lease_expires_ms = 0 WHERE state = 'running';
+CREATE INDEX leased_studies ON studies (lease_expires_ms) WHERE lease_expires_ms IS NOT NULL;
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

@@ -164,7 +164,12 @@ std::string BackTo(int version) {
     int to;
     const char* sql;
   };
-  const Step kSteps[] = {{12,
+  const Step kSteps[] = {{13,
+                          "DROP INDEX leased_studies;"
+                          "ALTER TABLE studies DROP COLUMN lease_token;"
+                          "ALTER TABLE studies DROP COLUMN lease_expires_ms;"
+                          "ALTER TABLE studies DROP COLUMN pause_wanted;"},
+                         {12,
                           "DROP TABLE deleted_studies; DROP TABLE answered_requests;"
                           "DROP TABLE audit_events;"},
                          {11, "DROP INDEX interrupted_studies;"},
