@@ -68,6 +68,12 @@ void DeclareStore(CLI::App& app, Flags& flags) {
       ->type_name("COUNT")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
+  app.add_option("--study-lease-seconds", flags.study_lease_seconds,
+                 "on PostgreSQL, the time after which another server takes over the studies of one "
+                 "that does not answer")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
   app.add_option("--min-free-mib", flags.min_free_mib,
                  "free MiB on the file system of the history below which health checks say "
                  "NOT_SERVING")

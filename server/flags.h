@@ -25,6 +25,7 @@ struct Flags {
   int keep_audit_days = 365;
   BackupPlan backups = {};
   int min_free_mib = 64;
+  int study_lease_seconds = 30;
   int drain_seconds = 5;
   std::string chips = {};
   std::string cost_models = {};    // empty: none

@@ -1,4 +1,5 @@
-// meshwrightd serves studies and recommendations over gRPC and keeps them in one SQLite file.
+// meshwrightd serves studies and recommendations over gRPC and keeps them in an SQLite file or on a
+// PostgreSQL server, which several of it may share.
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -282,6 +283,7 @@ EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model, Metrics
           .run = run,
           .on_store_write =
               [&metrics](std::chrono::duration<double> time) { metrics.NoteStoreWrite(time); },
+          .study_lease = std::chrono::seconds(flags.study_lease_seconds),
           .allows_jobs = flags.allows_jobs};
 }
 

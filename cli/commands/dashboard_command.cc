@@ -48,7 +48,7 @@ void PollUntilEnd(Followers& followers, const std::stop_token& end) {
   std::unique_lock lock(mutex);
   while (!end.stop_requested()) {
     ended.wait_for(lock, end, kPollInterval, [] { return false; });
-    followers.PublishAll();
+    followers.PublishAll().IgnoreError();  // it is tried again
   }
 }
 

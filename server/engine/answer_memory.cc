@@ -28,8 +28,26 @@ constexpr std::size_t kMaxStated = 10'000;
 
 }  // namespace
 
-AnswerMemory::AnswerMemory(StoreAccess store, StudyCodec codec, std::size_t max_bytes)
-    : store_(std::move(store)), codec_(std::move(codec)), max_bytes_(max_bytes) {}
+AnswerMemory::AnswerMemory(StoreAccess store, StudyCodec codec, std::size_t max_bytes,
+                           bool is_shared)
+    : store_(std::move(store)),
+      codec_(std::move(codec)),
+      max_bytes_(max_bytes),
+      is_shared_(is_shared) {}
+
+std::int64_t AnswerMemory::CountPlans(const std::string& study_id) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) { return recorder.CountPlans(study_id); })
+      .value_or(0);
+}
+
+bool AnswerMemory::IsWhole(const KeptAnswer& kept) {
+  if (!is_shared_ || kept.study_id.empty()) return true;
+  const auto count = ReadFrom(
+      store_, [&](const Recorder& recorder) { return recorder.CountPlans(kept.study_id); });
+  if (count.ok() && *count == kept.plan_count) return true;
+  Forget(kept.study_id);
+  return false;
+}
 
 AnswerMemory::Subject AnswerMemory::SubjectOf(const ResolvedStudy& asked) const {
   Sha256 digest;
@@ -94,26 +112,36 @@ void AnswerMemory::Learn(const std::string& stated, const ResolvedStudy& asked) 
 }
 
 std::shared_ptr<const KeptAnswer> AnswerMemory::Find(const std::string& key, bool needs_study) {
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<const KeptAnswer> kept = FindKept(key);
-  if (kept != nullptr && needs_study && kept->study_id.empty()) return nullptr;
-  return kept;
+  std::shared_ptr<const KeptAnswer> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept = FindKept(key);
+  }
+  if (kept == nullptr || (needs_study && kept->study_id.empty())) return nullptr;
+  return IsWhole(*kept) ? kept : nullptr;
 }
 
 std::shared_ptr<const KeptAnswer> AnswerMemory::KeepRecorded(
     const std::string& key, std::string answer, const std::function<std::string()>& record) {
-  {
-    std::unique_lock lock(mutex_);
-    recorded_.wait(lock, [&] { return !recording_.contains(key); });
-    std::shared_ptr<const KeptAnswer> kept = FindKept(key);
-    if (kept != nullptr && !kept->study_id.empty()) return kept;
-    recording_.insert(key);
+  while (true) {
+    std::shared_ptr<const KeptAnswer> kept;
+    {
+      std::unique_lock lock(mutex_);
+      recorded_.wait(lock, [&] { return !recording_.contains(key); });
+      kept = FindKept(key);
+      if (kept == nullptr || kept->study_id.empty()) {
+        recording_.insert(key);
+        break;
+      }
+    }
+    if (IsWhole(*kept)) return kept;
   }
   // Others that wait for this key go on even if the call throws.
   std::shared_ptr<const KeptAnswer> kept;
   const auto end = [&](std::string id) {
-    kept = std::make_shared<const KeptAnswer>(
-        KeptAnswer{.answer = std::move(answer), .study_id = std::move(id)});
+    const std::int64_t plan_count = is_shared_ && !id.empty() ? CountPlans(id) : 0;
+    kept = std::make_shared<const KeptAnswer>(KeptAnswer{
+        .answer = std::move(answer), .study_id = std::move(id), .plan_count = plan_count});
     const std::lock_guard lock(mutex_);
     recording_.erase(key);
     Put(key, kept);

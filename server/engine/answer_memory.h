@@ -26,8 +26,9 @@ inline constexpr std::size_t kMaxAnswerMemoryBytes = std::size_t{64} << 20;
 
 // An answer as it was given first.
 struct KeptAnswer {
-  std::string answer = {};    // bytes, as a study stores them (StudyCodec::encode_answer)
-  std::string study_id = {};  // the study that has it; empty: none
+  std::string answer = {};      // bytes, as a study stores them (StudyCodec::encode_answer)
+  std::string study_id = {};    // the study that has it; empty: none
+  std::int64_t plan_count = 0;  // plans of the study, if other servers may delete it or them
 };
 
 // Remembers answers, so that an equal question needs no search and makes no further study. It is
@@ -36,7 +37,10 @@ struct KeptAnswer {
 // first. May be used from any thread.
 class AnswerMemory {
  public:
-  AnswerMemory(StoreAccess store, StudyCodec codec, std::size_t max_bytes = kMaxAnswerMemoryBytes);
+  // `is_shared`: other servers may delete the studies that have the answers, or their plans, so
+  // each answer is compared with its study before it is given again.
+  AnswerMemory(StoreAccess store, StudyCodec codec, std::size_t max_bytes = kMaxAnswerMemoryBytes,
+               bool is_shared = false);
   AnswerMemory(const AnswerMemory&) = delete;
   AnswerMemory& operator=(const AnswerMemory&) = delete;
 
@@ -90,6 +94,11 @@ class AnswerMemory {
   [[nodiscard]] absl::StatusOr<std::string> KeyOf(const Subject& subject,
                                                   std::int64_t sequence) const;
 
+  // Returns the number of plans of an answer's study; 0 if it is gone.
+  [[nodiscard]] std::int64_t CountPlans(const std::string& study_id) const;
+  // Returns false, and forgets the answer, if its study is no longer as it was.
+  bool IsWhole(const KeptAnswer& kept);
+
   static std::size_t BytesOf(const Entry& entry);
   // These are called with the mutex held.
   std::shared_ptr<const KeptAnswer> FindKept(const std::string& key);
@@ -99,6 +108,7 @@ class AnswerMemory {
   const StoreAccess store_;
   const StudyCodec codec_;
   const std::size_t max_bytes_;
+  const bool is_shared_;
 
   mutable std::mutex mutex_;
   std::condition_variable recorded_;

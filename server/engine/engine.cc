@@ -1,5 +1,7 @@
 #include "server/engine/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -16,9 +18,11 @@
 #include "server/engine/answer_memory.h"
 #include "server/engine/engine_state.h"
 #include "server/engine/history_queries.h"
+#include "server/engine/queue/lease_keeper.h"
+#include "server/engine/queue/study_queue.h"
 #include "server/engine/recovery.h"
+#include "server/engine/sharing.h"
 #include "server/engine/study_id.h"
-#include "server/engine/study_queue.h"
 #include "server/engine/study_record.h"
 #include "server/engine/wall_clock.h"
 #include "server/tuner/question/knowledge.h"
@@ -47,8 +51,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const K
                                              std::move(hooks));
   EngineState& s = *state;
   // All studies take one call, so that it takes one sync.
-  RETURN_IF_ERROR(s.store.Write(
-      [&s](Recorder& writer) { return ResumeStudies(writer, s.owner, s.codec, s.studies); }));
+  RETURN_IF_ERROR(s.store.Write([&s](Recorder& writer) {
+    return s.is_shared ? TakeOverStudies(writer, s.owner)
+                       : ResumeStudies(writer, s.owner, s.codec, s.studies);
+  }));
+  if (s.is_shared) s.keeper = StartSharing(s);
   for (int i = 0; i <= kJobThreads; ++i) {
     const Lane lane = i == 0 ? Lane::kSearches : Lane::kJobs;
     s.threads.emplace_back([&s, lane](const std::stop_token& stop) { s.Run(lane, stop); });
@@ -69,6 +76,7 @@ Engine::~Engine() {
   }
   for (std::jthread& thread : state_->threads) thread.request_stop();
   state_->threads.clear();
+  state_->keeper.reset();  // until here it has renewed the leases of studies that were stopping
   state_->followers.Close();
 }
 
@@ -229,7 +237,16 @@ StudyLoad Engine::load() const {
   return {.searches = count(Lane::kSearches), .jobs = count(Lane::kJobs)};
 }
 
-absl::Status Engine::CheckStore() const { return state_->store.Check(); }
+absl::Status Engine::CheckStore() const {
+  if (state_->keeper == nullptr) return state_->store.Check();
+  RETURN_IF_ERROR(state_->keeper->Check());
+  const int lost_count = state_->lost_count;
+  if (lost_count == 0) return absl::OkStatus();
+  return WithReason(
+      absl::UnavailableError(
+          fmt::format("other servers have taken over {} studies that still stop here", lost_count)),
+      "LEASE_LOST");
+}
 
 int Engine::schema_version() const { return state_->store.schema_version(); }
 

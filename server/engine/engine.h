@@ -49,6 +49,10 @@ struct StudyLoad {
 // studies whose trials are jobs run beside them. All methods may be called from any thread. At
 // start, studies that an earlier process left behind are shown as interrupted and then run again
 // from their stored request. A study that has crashed its process three times fails.
+//
+// On a store on PostgreSQL, which several servers share, each study is run by one of them
+// (recorder/leases.h), studies of a server that is gone are run by another, and all methods are
+// about the studies of all. Any other store has this engine as its only owner.
 class Engine {
  public:
   // `knowledge` must outlive the engine.
@@ -119,7 +123,9 @@ class Engine {
   [[nodiscard]] StudyLoad load() const;
 
   // Returns UNAVAILABLE with reason STORE_LOST while the store's file is not where it was opened;
-  // then nothing is written.
+  // then nothing is written. On a store that several servers share, returns why it cannot be read
+  // or written, or UNAVAILABLE with reason LEASE_LOST if this engine's studies are no longer its
+  // own; does not wait for the store.
   [[nodiscard]] absl::Status CheckStore() const;
 
   // Returns the longest time for which one group of writes kept others waiting.

@@ -59,6 +59,9 @@ struct EngineHooks {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   // Is told how long each group of writes took, from any thread; null: nobody is.
   std::function<void(std::chrono::duration<double>)> on_store_write = {};
+  // On a store that several servers share, the time for which a study stays with a server that does
+  // not answer.
+  std::chrono::milliseconds study_lease = std::chrono::seconds(30);
   // True if studies may run the commands in their requests, as this process's user.
   bool allows_jobs = false;
 };

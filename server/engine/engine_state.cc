@@ -12,12 +12,14 @@
 #include <utility>
 
 #include "recorder/history_records.h"
+#include "recorder/leases.h"
 #include "recorder/records.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
+#include "server/engine/recovery.h"
 #include "server/engine/stored_trials.h"
 #include "server/engine/study_id.h"
 #include "server/engine/study_record.h"
@@ -35,11 +37,27 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kProgressInterval(200);
 constexpr int kIntervalsPerAge = 100;
 
+// The pause before a study is begun again that could not be, because the store is out of order.
+constexpr std::chrono::milliseconds kRetryPause(500);
+
+// The pause between two looks at a lease that was not renewed in time.
+constexpr std::chrono::milliseconds kLeasePause(50);
+
+absl::Status LostLease() {
+  return WithReason(
+      absl::FailedPreconditionError("another server has taken the study over; it stops here"),
+      "STALE_LEASE");
+}
+
 }  // namespace
 
-// The caller publishes the study.
-absl::StatusOr<StudyRecord> EngineState::Finish(const StudyEnding& ending) const {
-  return WriteTo(access, [&](Recorder& recorder) { return EndStudy(recorder, ending); });
+// Writes about a study that runs, unless another server has it by now.
+absl::Status EngineState::WriteAs(const StudyLease& lease,
+                                  const std::function<absl::Status(Recorder&)>& call) {
+  return store.Write([&](Recorder& recorder) -> absl::Status {
+    RETURN_IF_ERROR(recorder.CheckLease(lease).status());
+    return call(recorder);
+  });
 }
 
 absl::StatusOr<InsertedStudy> EngineState::Insert(StudyRecord record,
@@ -59,43 +77,67 @@ absl::StatusOr<InsertedStudy> EngineState::Insert(StudyRecord record,
 }
 
 void EngineState::Run(Lane lane, const std::stop_token& stop) {
-  while (const auto id = NextStudy(lane, stop)) RunOne(*id);
+  while (const auto id = NextStudy(lane, stop)) RunOne(*id, lane);
 }
 
 std::optional<std::string> EngineState::NextStudy(Lane lane, const std::stop_token& stop) {
   std::unique_lock lock(mutex);
-  changed.wait(lock, stop, [this, lane] { return !studies.IsEmpty(lane); });
-  if (is_stopping || studies.IsEmpty(lane)) return std::nullopt;
-  return studies.Begin(lane);
+  while (true) {
+    changed.wait(lock, stop, [this, lane] { return !studies.IsEmpty(lane); });
+    if (is_stopping || studies.IsEmpty(lane)) return std::nullopt;
+    if (auto id = studies.Begin(lane)) return id;
+  }
 }
 
-absl::StatusOr<ResolvedStudy> EngineState::Begin(const std::string& id) {
-  ASSIGN_OR_RETURN(const StudyRecord record, ReadFrom(access, [&](const Recorder& recorder) {
-                     return recorder.GetStudy(id);
-                   }));
-  ASSIGN_OR_RETURN(ResolvedStudy study, codec.decode_request(record.question));
+// Leases a study that waits. A request that cannot be read is claimed too, so that it can fail.
+absl::StatusOr<ClaimedStudy> EngineState::Claim(const std::string& id, ResolvedStudy* study,
+                                                std::optional<absl::Status>& failure) {
+  const std::optional<std::int64_t> lease_ms =
+      is_shared ? std::optional<std::int64_t>(hooks.study_lease.count()) : std::nullopt;
+  return WriteTo(access, [&](Recorder& recorder) -> absl::StatusOr<ClaimedStudy> {
+    ASSIGN_OR_RETURN(
+        ClaimedStudy claimed,
+        recorder.ClaimStudy(
+            {.study_id = id, .owner = owner, .lease_ms = lease_ms, .time_ms = NowMs()}));
+    failure.reset();
+    if (HasJobLeft(recorder, id)) {
+      ASSIGN_OR_RETURN(failure, CrashFailure(recorder, id));
+    }
+    if (study == nullptr) return claimed;
+    // The history that a study may learn from is fixed when it first starts.
+    ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
+    std::optional<std::int64_t>& sequence = study->request.history_sequence;
+    ASSIGN_OR_RETURN(sequence,
+                     recorder.SetStudyHistory(id, std::min(last, sequence.value_or(last))));
+    return claimed;
+  });
+}
+
+// Leaves a lease without a token if the study is not to be run here.
+absl::StatusOr<ResolvedStudy> EngineState::Begin(const std::string& id, StudyLease& lease) {
+  const auto record = queries.GetStudy(id);
+  absl::StatusOr<ResolvedStudy> study = absl::UnknownError("not read");
+  if (record.ok()) study = codec.decode_request(record->question);
   {
     const std::lock_guard lock(mutex);
-    const bool is_cancelled = studies.Running(id)->is_cancelled_by_user;
-    RETURN_IF_ERROR(store.Write(
-        [&](Recorder& recorder) { return SetRunning(recorder, id, is_cancelled, study.request); }));
+    RunningStudy& running = *studies.Running(id);
+    absl::StatusOr<ClaimedStudy> claimed = absl::UnknownError("not claimed");
+    if (record.ok()) {
+      claimed = Claim(id, study.ok() ? &*study : nullptr, running.failure);
+    } else {
+      claimed = record.status();
+    }
+    if (!claimed.ok()) {
+      studies.End(id);
+      return claimed.status();
+    }
+    lease = claimed->lease;
+    running.token = lease.token;
+    running.is_cancelled_by_user |= claimed->study.state == StudyState::kCancelling;
+    if (running.is_cancelled_by_user || running.failure.has_value()) running.cancel.request_stop();
   }
   followers.Publish(id);
   return study;
-}
-
-absl::Status EngineState::SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
-                                     StudyRequest& request) const {
-  const auto updated = recorder.UpdateStudy(
-      {.study_id = id, .state = StudyState::kRunning, .time_ms = NowMs(), .owner = owner});
-  // A study that was cancelled after it left the queue goes on: its stop token ends it at once.
-  if (!updated.ok() && !is_cancelled) return updated.status();
-  // The history that a study may learn from is fixed when it first starts.
-  ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
-  ASSIGN_OR_RETURN(
-      request.history_sequence,
-      recorder.SetStudyHistory(id, std::min(last, request.history_sequence.value_or(last))));
-  return absl::OkStatus();
 }
 
 HistorySource EngineState::HistoryUpTo(std::int64_t sequence) {
@@ -104,14 +146,45 @@ HistorySource EngineState::HistoryUpTo(std::int64_t sequence) {
           }};
 }
 
-void EngineState::RunOne(const std::string& id) {
-  const auto study = Begin(id);
+// Waits until the study's lease is known to hold or to be lost, as after this process was stopped.
+absl::Status EngineState::MayAct(const StudyLease& lease) {
+  while (true) {
+    {
+      const std::lock_guard lock(mutex);
+      if (studies.Running(lease.study_id)->is_lost) return LostLease();
+    }
+    if (keeper == nullptr || Reason(keeper->Check()) != "LEASE_LOST") return absl::OkStatus();
+    std::this_thread::sleep_for(kLeasePause);
+  }
+}
+
+// Returns true as long as a study whose writes fail may still be stored, because others would find
+// it as it is.
+bool EngineState::IsPatient(const StudyLease& lease) {
+  const std::lock_guard lock(mutex);
+  return is_shared && !is_stopping && !studies.Running(lease.study_id)->is_lost;
+}
+
+// Queues a study that could not be claimed, unless there is no need: it was taken, cancelled,
+// paused or deleted meanwhile, or it will be found in a store that is shared.
+void EngineState::RetryLater(const std::string& id, Lane lane, const absl::Status& why) {
+  if (Reason(why) == "STUDY_TAKEN" || absl::IsNotFound(why)) return;
+  Report(id, why);
+  std::this_thread::sleep_for(kRetryPause);
+  const std::lock_guard lock(mutex);
+  if (!is_shared && !is_stopping) Queue(id, lane);
+}
+
+void EngineState::RunOne(const std::string& id, Lane lane) {
+  StudyLease lease;
+  const auto study = Begin(id, lease);
+  if (lease.token == 0) return RetryLater(id, lane, study.status());
   if (!study.ok()) {
-    Conclude(id, FailedEnding(id, study.status()), /*was_cut=*/false);
+    Conclude(lease, FailedEnding(id, study.status()), /*was_cut=*/false);
     return;
   }
   std::optional<Progress> unsaved_progress;
-  auto answer = Answer(id, *study, unsaved_progress);
+  auto answer = Answer(lease, *study, unsaved_progress);
   {
     const std::lock_guard lock(mutex);
     if (const auto& failure = studies.Running(id)->failure) answer = *failure;
@@ -121,20 +194,21 @@ void EngineState::RunOne(const std::string& id) {
     ending.events.push_back(ProgressEvent(id, *unsaved_progress));
   }
   if (const auto calibration = CalibrationOf(answer, codec, NowMs())) {
-    Report(id, store.Write(
-                   [&](Recorder& recorder) { return recorder.InsertCalibration(*calibration); }));
+    Report(id, WriteAs(lease, [&](Recorder& recorder) {
+             return recorder.InsertCalibration(*calibration);
+           }));
   }
-  Conclude(id, std::move(ending), WasCut(answer));
+  Conclude(lease, std::move(ending), WasCut(answer));
 }
 
-absl::StatusOr<StudyAnswer> EngineState::Answer(const std::string& id, const ResolvedStudy& study,
+absl::StatusOr<StudyAnswer> EngineState::Answer(const StudyLease& lease, const ResolvedStudy& study,
                                                 std::optional<Progress>& unsaved_progress) {
   std::stop_token cancel;
   std::stop_token leave;
   {
     const std::lock_guard lock(mutex);
-    cancel = studies.Running(id)->cancel.get_token();
-    leave = studies.Running(id)->leave.get_token();
+    cancel = studies.Running(lease.study_id)->cancel.get_token();
+    leave = studies.Running(lease.study_id)->leave.get_token();
   }
   const Clock::time_point start = hooks.now();
   std::optional<Clock::time_point> last;
@@ -148,11 +222,11 @@ absl::StatusOr<StudyAnswer> EngineState::Answer(const std::string& id, const Res
     }
     last = now;
     unsaved_progress.reset();
-    AppendProgress(id, progress);
+    AppendProgress(lease, progress);
   };
   // The thread must outlive any study, even one that asks for more memory than there is.
   try {
-    return Try(id, study,
+    return Try(lease, study,
                {.cancel = cancel,
                 .leave = leave,
                 .on_progress = on_progress,
@@ -162,24 +236,27 @@ absl::StatusOr<StudyAnswer> EngineState::Answer(const std::string& id, const Res
   }
 }
 
-absl::StatusOr<StudyAnswer> EngineState::Try(const std::string& id, const ResolvedStudy& study,
+absl::StatusOr<StudyAnswer> EngineState::Try(const StudyLease& lease, const ResolvedStudy& study,
                                              StudyControl control) {
   const auto& [request, problem, baseline, replay] = study;
   if (!request.trials.has_value()) return hooks.run(study, knowledge, control);
-  const auto write = [this, &id](const StoreCall& call) {
-    absl::Status done = store.Write(call);
-    followers.Publish(id);
+  const auto write = [this, &lease](const StoreCall& call) {
+    absl::Status done = WriteAs(lease, call);
+    if (Reason(done) == "STALE_LEASE") StopLost(lease);
+    followers.Publish(lease.study_id);
     return done;
   };
   ASSIGN_OR_RETURN(
       const std::unique_ptr<StoredTrials> trials,
-      StoredTrials::Open({.study_id = id,
+      StoredTrials::Open({.study_id = lease.study_id,
                           .store = {.read = access.read, .write = write},
                           .codec = codec,
                           .question = QuestionRecordOf(request.question, problem, codec),
                           .launcher = request.trials->launcher,
                           .device_count = DeviceCount(problem.cluster),
-                          .cancel = control.cancel}));
+                          .cancel = control.cancel,
+                          .may_act = [this, &lease] { return MayAct(lease); },
+                          .is_patient = [this, &lease] { return IsPatient(lease); }}));
   control.trials = &trials->journal();
   control.print_case = codec.print_case;
   return hooks.run(study, knowledge, control);
@@ -192,29 +269,17 @@ EventRecord EngineState::ProgressEvent(const std::string& id, const Progress& pr
           .payload = codec.encode_progress(progress)};
 }
 
-void EngineState::AppendProgress(const std::string& id, const Progress& progress) {
-  const EventRecord event = ProgressEvent(id, progress);
-  Report(id, store.Write([&](Recorder& recorder) {
+void EngineState::AppendProgress(const StudyLease& lease, const Progress& progress) {
+  const EventRecord event = ProgressEvent(lease.study_id, progress);
+  const absl::Status written = WriteAs(lease, [&](Recorder& recorder) {
     return recorder.AppendEvents({&event, 1}).status();
-  }));
-  followers.Publish(id);
-}
-
-absl::Status EngineState::Interrupt(const std::string& id) const {
-  const EventRecord event = {.study_id = id, .time_ms = NowMs(), .kind = kShutdownEventKind};
-  return access.write([&](Recorder& recorder) -> absl::Status {
-    RETURN_IF_ERROR(recorder.AppendEvents({&event, 1}).status());
-    return recorder
-        .UpdateStudy({.study_id = id, .state = StudyState::kInterrupted, .time_ms = NowMs()})
-        .status();
   });
-}
-
-absl::StatusOr<StudyRecord> EngineState::Become(const std::string& id, StudyState state) const {
-  return WriteTo(access, [&](Recorder& recorder) {
-    return recorder.UpdateStudy(
-        {.study_id = id, .state = state, .time_ms = NowMs(), .owner = owner});
-  });
+  if (Reason(written) == "STALE_LEASE") {
+    StopLost(lease);
+  } else {
+    Report(lease.study_id, written);
+  }
+  followers.Publish(lease.study_id);
 }
 
 // The caller holds the mutex.
@@ -223,33 +288,72 @@ void EngineState::Queue(const std::string& id, Lane lane) {
   changed.notify_all();
 }
 
-// The caller holds the mutex, so that a study cannot be cancelled while its end is being stored.
-absl::Status EngineState::Save(const std::string& id, StudyEnding& ending, bool was_cut) {
-  const RunningStudy& study = *studies.Running(id);
-  if (study.is_cancelled_by_user && ending.state != StudyState::kFailed) {
-    ending.state = StudyState::kCancelled;
-    ending.outcome = "cancelled";
-    return Finish(ending).status();
+namespace {
+
+// Stores that a study has stopped before its end. Returns true if it is to be queued.
+absl::StatusOr<bool> SaveStop(Recorder& recorder, const StudyLease& lease,
+                              const RunningStudy& study, const LeaseStanding& standing) {
+  const std::string& id = lease.study_id;
+  // Somebody cancels it, but it was stopped for another reason, and its job may go on: the next
+  // server ends it.
+  if (standing.state == StudyState::kCancelling) {
+    RETURN_IF_ERROR(recorder.ReleaseLease(lease));
+    return false;
   }
-  if (!was_cut) return Finish(ending).status();
-  // Our destructor stopped it, unless a user paused it; nobody else cancels.
-  return study.next_state.has_value() ? Become(id, *study.next_state).status() : Interrupt(id);
+  StudyUpdate update = {.study_id = id, .time_ms = NowMs()};
+  if (study.is_pausing) {
+    update.state = standing.is_to_pause ? StudyState::kPaused : StudyState::kQueued;
+    RETURN_IF_ERROR(recorder.UpdateStudy(update).status());
+    return update.state == StudyState::kQueued;
+  }
+  // The engine's destructor stopped it.
+  const EventRecord event = {.study_id = id, .time_ms = NowMs(), .kind = kShutdownEventKind};
+  RETURN_IF_ERROR(recorder.AppendEvents({&event, 1}).status());
+  update.state = StudyState::kInterrupted;
+  RETURN_IF_ERROR(recorder.UpdateStudy(update).status());
+  return false;
 }
 
-void EngineState::Conclude(const std::string& id, StudyEnding ending, bool was_cut) {
+}  // namespace
+
+// The caller holds the mutex, so that a study cannot be cancelled while its end is being stored.
+// `goes_on`: it is to be queued again.
+absl::Status EngineState::Save(const StudyLease& lease, StudyEnding& ending, bool was_cut,
+                               bool& goes_on) {
+  const RunningStudy& study = *studies.Running(lease.study_id);
+  if (study.is_lost) return absl::OkStatus();
+  return store.Write([&](Recorder& recorder) -> absl::Status {
+    ASSIGN_OR_RETURN(const LeaseStanding standing, recorder.CheckLease(lease));
+    const bool is_cancelled =
+        study.is_cancelled_by_user || (!was_cut && standing.state == StudyState::kCancelling);
+    if (was_cut && !is_cancelled) {
+      ASSIGN_OR_RETURN(goes_on, SaveStop(recorder, lease, study, standing));
+      return absl::OkStatus();
+    }
+    if (is_cancelled && ending.state != StudyState::kFailed) {
+      ending.state = StudyState::kCancelled;
+      ending.outcome = "cancelled";
+    }
+    return EndStudy(recorder, ending).status();
+  });
+}
+
+void EngineState::Conclude(const StudyLease& lease, StudyEnding ending, bool was_cut) {
+  const std::string& id = lease.study_id;
   for (int attempt = 1;; ++attempt) {
     bool is_over = false;
     {
       const std::lock_guard lock(mutex);
-      const absl::Status saved = Save(id, ending, was_cut);
-      is_over = saved.ok() || attempt == kSaveAttempts || is_stopping;
+      bool goes_on = false;
+      const absl::Status saved = Save(lease, ending, was_cut, goes_on);
+      const bool is_stale = Reason(saved) == "STALE_LEASE";
+      is_over = saved.ok() || is_stale || attempt == kSaveAttempts || is_stopping;
       if (is_over) {
         const RunningStudy& study = *studies.Running(id);
-        const bool goes_on = saved.ok() && was_cut && !study.is_cancelled_by_user &&
-                             study.next_state == StudyState::kQueued;
         const Lane lane = study.lane;
+        if (study.is_lost) --lost_count;
         studies.End(id);
-        if (goes_on) Queue(id, lane);
+        if (goes_on && saved.ok()) Queue(id, lane);
         Report(id, saved);
       }
     }
@@ -259,6 +363,23 @@ void EngineState::Conclude(const std::string& id, StudyEnding ending, bool was_c
     }
     std::this_thread::sleep_for(kSavePause);
   }
+}
+
+// Another server has the study. It stops here, and nothing of it is stored any more; its jobs go
+// on.
+void EngineState::StopLost(const StudyLease& lease) {
+  std::optional<RunningStudy> lost;
+  {
+    const std::lock_guard lock(mutex);
+    RunningStudy* const study = studies.Running(lease.study_id);
+    if (study == nullptr || study->token != lease.token || study->is_lost) return;
+    study->is_lost = true;
+    ++lost_count;
+    lost = *study;
+  }
+  Report(lease.study_id, LostLease());
+  lost->leave.request_stop();
+  lost->cancel.request_stop();
 }
 
 // Writes in one call, so that it takes one sync. The answer is kept even if its calibration cannot
@@ -281,62 +402,74 @@ absl::StatusOr<StudyRecord> EngineState::Record(const StudyRecord& record,
 // `cancel`.
 absl::StatusOr<StudyRecord> EngineState::Cancel(std::string_view id,
                                                 std::optional<std::stop_source>& cancel) {
-  ASSIGN_OR_RETURN(const StudyRecord study, queries.GetStudy(id));
-  if (IsTerminal(study.state)) return study;
+  ASSIGN_OR_RETURN(const StudyRecord before, queries.GetStudy(id));
+  if (IsTerminal(before.state)) return before;
   RunningStudy* const running = studies.Running(id);
-  ASSIGN_OR_RETURN(const bool has_job_left,
-                   ReadFrom(access, [&](const Recorder& recorder) -> absl::StatusOr<bool> {
-                     return HasJobLeft(recorder, study.id);
-                   }));
-  if (running == nullptr && !has_job_left) {
-    studies.Remove(study.id);
-    return Finish(CancelledEnding(study.id));
-  }
+  ASSIGN_OR_RETURN(
+      StudyRecord study, WriteTo(access, [&](Recorder& recorder) -> absl::StatusOr<StudyRecord> {
+        ASSIGN_OR_RETURN(StudyRecord now, recorder.GetStudy(id));
+        if (IsTerminal(now.state)) return now;
+        ASSIGN_OR_RETURN(const bool is_leased, recorder.IsLeased(id));
+        if (running == nullptr && !is_leased && !HasJobLeft(recorder, now.id)) {
+          return EndStudy(recorder, CancelledEnding(now.id));
+        }
+        return recorder.UpdateStudy(
+            {.study_id = now.id, .state = StudyState::kCancelling, .time_ms = NowMs()});
+      }));
   if (running != nullptr) {
     running->is_cancelled_by_user = true;
     cancel.emplace(running->cancel);
+  } else if (IsTerminal(study.state)) {
+    studies.Remove(study.id);
   } else {
-    studies.EndWhenItBegins(study.id, std::nullopt);
-    if (study.state == StudyState::kPaused) Queue(study.id, Lane::kJobs);
+    Queue(study.id, Lane::kJobs);  // its job must still be ended, unless another server does it
   }
-  return WriteTo(access, [&](Recorder& recorder) {
-    return recorder.UpdateStudy(
-        {.study_id = study.id, .state = StudyState::kCancelling, .time_ms = NowMs()});
-  });
+  return study;
 }
 
 // The caller holds the mutex. After releasing it, the caller publishes the study and stops
 // `to_stop`, but not its jobs.
 absl::StatusOr<StudyRecord> EngineState::Pause(std::string_view id,
                                                std::optional<RunningStudy>& to_stop) {
-  ASSIGN_OR_RETURN(StudyRecord study, queries.GetStudy(id));
-  if (study.state == StudyState::kPaused) return study;
   RunningStudy* const running = studies.Running(id);
-  if (running == nullptr || running->is_cancelled_by_user) {
-    ASSIGN_OR_RETURN(StudyRecord paused, Become(study.id, StudyState::kPaused));
+  ASSIGN_OR_RETURN(StudyRecord study,
+                   WriteTo(access, [&](Recorder& recorder) -> absl::StatusOr<StudyRecord> {
+                     ASSIGN_OR_RETURN(StudyRecord now, recorder.GetStudy(id));
+                     if (now.state == StudyState::kPaused) return now;
+                     ASSIGN_OR_RETURN(const bool is_leased, recorder.IsLeased(id));
+                     if (is_leased && now.state == StudyState::kRunning) {
+                       RETURN_IF_ERROR(recorder.SetPauseWanted(id, true));
+                       return now;
+                     }
+                     return recorder.UpdateStudy(
+                         {.study_id = now.id, .state = StudyState::kPaused, .time_ms = NowMs()});
+                   }));
+  if (study.state == StudyState::kPaused) {
     studies.Remove(study.id);
-    return paused;
+  } else if (running != nullptr) {
+    running->is_pausing = true;
+    to_stop = *running;
   }
-  running->next_state = StudyState::kPaused;
-  to_stop = *running;
   return study;
 }
 
 // The caller holds the mutex, and publishes the study after releasing it.
 absl::StatusOr<StudyRecord> EngineState::Resume(std::string_view id) {
-  ASSIGN_OR_RETURN(StudyRecord study, ReadFrom(access, [&](const Recorder& recorder) {
-                     return recorder.GetStudy(id);
-                   }));
-  RunningStudy* const running = studies.Running(id);
-  if (running != nullptr && running->next_state.has_value()) {
-    running->next_state = StudyState::kQueued;
-    return study;
-  }
-  const bool is_waiting = study.state == StudyState::kQueued || study.state == StudyState::kRunning;
-  if (is_waiting) return study;
-  const Lane lane = LaneOf(codec.read_launcher(study.question));
-  ASSIGN_OR_RETURN(study, Become(study.id, StudyState::kQueued));
-  Queue(study.id, lane);
+  bool is_queued = false;
+  ASSIGN_OR_RETURN(
+      StudyRecord study, WriteTo(access, [&](Recorder& recorder) -> absl::StatusOr<StudyRecord> {
+        ASSIGN_OR_RETURN(StudyRecord now, recorder.GetStudy(id));
+        is_queued = false;
+        if (now.state == StudyState::kQueued) return now;
+        if (now.state == StudyState::kRunning) {
+          RETURN_IF_ERROR(recorder.SetPauseWanted(id, false));
+          return now;
+        }
+        is_queued = true;
+        return recorder.UpdateStudy(
+            {.study_id = now.id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
+      }));
+  if (is_queued) Queue(study.id, LaneOf(codec.read_launcher(study.question)));
   return study;
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -14,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
+#include "recorder/leases.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/store_access.h"
@@ -22,8 +26,9 @@
 #include "server/engine/followers.h"
 #include "server/engine/history_memory.h"
 #include "server/engine/history_queries.h"
+#include "server/engine/queue/lease_keeper.h"
+#include "server/engine/queue/study_queue.h"
 #include "server/engine/store.h"
-#include "server/engine/study_queue.h"
 #include "server/process/owner.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_study.h"
@@ -42,23 +47,22 @@ struct EngineState {
         hooks(std::move(hooks_in)),
         store(std::move(recorder_in), hooks.on_store_write) {}
 
-  absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending) const;
+  [[nodiscard]] absl::Status WriteAs(const StudyLease& lease,
+                                     const std::function<absl::Status(Recorder&)>& call);
   absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options) const;
   void Run(Lane lane, const std::stop_token& stop);
   std::optional<std::string> NextStudy(Lane lane, const std::stop_token& stop);
-  absl::StatusOr<ResolvedStudy> Begin(const std::string& id);
-  absl::Status SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
-                          StudyRequest& request) const;
+  absl::StatusOr<ResolvedStudy> Begin(const std::string& id, StudyLease& lease);
+  absl::StatusOr<ClaimedStudy> Claim(const std::string& id, ResolvedStudy* study,
+                                     std::optional<absl::Status>& failure);
   HistorySource HistoryUpTo(std::int64_t sequence);
-  void RunOne(const std::string& id);
-  absl::StatusOr<StudyAnswer> Answer(const std::string& id, const ResolvedStudy& study,
+  void RunOne(const std::string& id, Lane lane);
+  absl::StatusOr<StudyAnswer> Answer(const StudyLease& lease, const ResolvedStudy& study,
                                      std::optional<Progress>& unsaved_progress);
-  absl::StatusOr<StudyAnswer> Try(const std::string& id, const ResolvedStudy& study,
+  absl::StatusOr<StudyAnswer> Try(const StudyLease& lease, const ResolvedStudy& study,
                                   StudyControl control);
-  void AppendProgress(const std::string& id, const Progress& progress);
+  void AppendProgress(const StudyLease& lease, const Progress& progress);
   [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
-  absl::Status Interrupt(const std::string& id) const;
-  [[nodiscard]] absl::StatusOr<StudyRecord> Become(const std::string& id, StudyState state) const;
   void Queue(const std::string& id, Lane lane);
   absl::StatusOr<StudyRecord> Record(const StudyRecord& record,
                                      const std::optional<CalibrationRecord>& calibration,
@@ -66,8 +70,12 @@ struct EngineState {
   absl::StatusOr<StudyRecord> Cancel(std::string_view id, std::optional<std::stop_source>& cancel);
   absl::StatusOr<StudyRecord> Pause(std::string_view id, std::optional<RunningStudy>& to_stop);
   absl::StatusOr<StudyRecord> Resume(std::string_view id);
-  absl::Status Save(const std::string& id, StudyEnding& ending, bool was_cut);
-  void Conclude(const std::string& id, StudyEnding ending, bool was_cut);
+  absl::Status Save(const StudyLease& lease, StudyEnding& ending, bool was_cut, bool& goes_on);
+  void Conclude(const StudyLease& lease, StudyEnding ending, bool was_cut);
+  void StopLost(const StudyLease& lease);
+  absl::Status MayAct(const StudyLease& lease);
+  bool IsPatient(const StudyLease& lease);
+  void RetryLater(const std::string& id, Lane lane, const absl::Status& why);
   void Report(const std::string& id, const absl::Status& status) const {
     if (!status.ok() && hooks.on_error) hooks.on_error(id, status);
   }
@@ -75,13 +83,15 @@ struct EngineState {
   const Knowledge& knowledge;
   const StudyCodec codec;
   const EngineHooks hooks;
-  const std::string owner = OwnOwner();
 
   Store store;
+  // Other servers may run studies of the store as well.
+  const bool is_shared = store.is_shared();
+  const std::string owner = is_shared ? OwnOwnerAmongHosts() : OwnOwner();
   const StoreAccess access = store.Access();
   const HistoryQueries queries{access};
   Followers followers{access};
-  AnswerMemory answers{access, codec};
+  AnswerMemory answers{access, codec, kMaxAnswerMemoryBytes, is_shared};
   HistoryMemory history{access, knowledge, codec};
 
   // Guards what follows. A change of a study in the store and in the queue is one step, so the
@@ -90,6 +100,9 @@ struct EngineState {
   std::condition_variable_any changed;
   StudyQueue studies;
   bool is_stopping = false;
+
+  std::atomic<int> lost_count = 0;      // studies that another server has and that still stop here
+  std::unique_ptr<LeaseKeeper> keeper;  // null: the store has one owner
 
   std::vector<std::jthread> threads;  // last, because they use all members above
 };

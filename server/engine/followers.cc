@@ -55,11 +55,21 @@ void Followers::Publish(const std::string& study_id) {
   if (study != studies_.end() && !CatchUp(study_id, study->second)) studies_.erase(study);
 }
 
-void Followers::PublishAll() {
+absl::Status Followers::PublishAll() {
   const std::lock_guard lock(mutex_);
+  std::vector<std::string> ids;
+  for (const auto& [id, study] : studies_) ids.push_back(id);
+  ASSIGN_OR_RETURN(const auto revisions, ReadFrom(store_, [&](const Recorder& recorder) {
+                     return recorder.LastRevisions(ids);
+                   }));
   for (auto study = studies_.begin(); study != studies_.end();) {
-    study = CatchUp(study->first, study->second) ? std::next(study) : studies_.erase(study);
+    const auto last = revisions.find(study->first);
+    // The events of a deleted study have gone with it.
+    const bool is_new = last == revisions.end() || last->second > study->second.last_revision;
+    study =
+        !is_new || CatchUp(study->first, study->second) ? std::next(study) : studies_.erase(study);
   }
+  return absl::OkStatus();
 }
 
 void Followers::Close() {

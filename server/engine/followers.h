@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "recorder/store_access.h"
 #include "server/engine/journal_events.h"
@@ -31,8 +32,9 @@ class Followers {
   // Passes on what has been committed since the last call. Must not be called from a store call.
   void Publish(const std::string& study_id);
 
-  // As Publish, for all studies that are followed: for a store that other processes write.
-  void PublishAll();
+  // As Publish, for all studies that are followed: for a store that other processes write. One
+  // query tells which of them have new events. Returns its error; then nothing was passed on.
+  absl::Status PublishAll();
 
   // Tells all followers that no more events will come.
   void Close();

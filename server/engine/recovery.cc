@@ -45,61 +45,89 @@ absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_
   }
 }
 
-absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, StudyQueue& studies) {
-  // Only one process runs studies of the store, and its engine is just starting. So a study with
-  // our own pid was left by an earlier engine of this process. The owner of a study on PostgreSQL
-  // may have been on another machine, and has lost its right to run it.
-  const bool may_live = IsStoreFile(recorder.path());
-  const auto is_alive = [&](std::string_view o) { return may_live && o != owner && IsAlive(o); };
-  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
-  const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
-  if (!orphans.ok()) return orphans.status();
-  for (const StudyRecord& orphan : *orphans) {
-    if (orphan.state == StudyState::kCancelling) {
-      studies.EndWhenItBegins(orphan.id, std::nullopt);
-      studies.Push(orphan.id, Lane::kJobs);
-    } else if (IsTerminal(orphan.state)) {
-      RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
-    }
+absl::Status CancelTrialsOf(Recorder& recorder, const std::vector<StudyRecord>& orphans) {
+  for (const StudyRecord& orphan : orphans) {
+    if (IsTerminal(orphan.state)) RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
   }
   return absl::OkStatus();
 }
 
-// Ends a study that crashed its process too often, or has it end when it begins because a job of it
-// must still be ended. Returns true if the study is to be queued.
-absl::StatusOr<bool> IsToRun(Recorder& recorder, const InterruptedStudy& study,
-                             StudyQueue& studies) {
-  // The journal is read only if there may have been so many crashes.
-  if (study.interruption_count < kMaxCrashes) return true;
-  ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, study.id));
-  if (crash_count < kMaxCrashes) return true;
-  const auto lost = absl::InternalError(fmt::format(
-      "the server was killed {} times while it ran this study, so it does not run it again",
-      crash_count));
-  if (!HasJobLeft(recorder, study.id)) {
-    RETURN_IF_ERROR(EndStudy(recorder, FailedEnding(study.id, lost)).status());
-    return false;
+absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, StudyQueue& studies) {
+  // Only one process runs studies of the store, and its engine is just starting. So a study with
+  // our own pid was left by an earlier engine of this process.
+  const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
+  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
+  const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
+  if (!orphans.ok()) return orphans.status();
+  for (const StudyRecord& orphan : *orphans) {
+    if (orphan.state == StudyState::kCancelling) studies.Push(orphan.id, Lane::kJobs);
   }
-  studies.EndWhenItBegins(study.id, lost);
-  return true;
+  return CancelTrialsOf(recorder, *orphans);
+}
+
+// Ends a study that crashed its process too often and has no job that must be ended first, and
+// pauses one that somebody wanted to pause. Returns true if the study is to be queued.
+absl::StatusOr<bool> IsToRun(Recorder& recorder, const InterruptedStudy& study) {
+  // The journal is read only if there may have been so many crashes.
+  if (study.interruption_count >= kMaxCrashes && !HasJobLeft(recorder, study.id)) {
+    ASSIGN_OR_RETURN(const auto failure, CrashFailure(recorder, study.id));
+    if (failure.has_value()) {
+      RETURN_IF_ERROR(EndStudy(recorder, FailedEnding(study.id, *failure)).status());
+      return false;
+    }
+  }
+  if (!study.is_to_pause) return true;
+  RETURN_IF_ERROR(
+      recorder.UpdateStudy({.study_id = study.id, .state = StudyState::kPaused, .time_ms = NowMs()})
+          .status());
+  return false;
+}
+
+// Queues the interrupted studies, among them those that an orderly stop interrupted, and returns
+// them.
+absl::StatusOr<std::vector<InterruptedStudy>> Requeue(Recorder& recorder,
+                                                      const std::string& owner) {
+  ASSIGN_OR_RETURN(std::vector<InterruptedStudy> interrupted, recorder.ListInterrupted());
+  std::vector<InterruptedStudy> queued;
+  std::vector<std::string> ids;
+  for (InterruptedStudy& study : interrupted) {
+    ASSIGN_OR_RETURN(const bool is_to_run, IsToRun(recorder, study));
+    if (!is_to_run) continue;
+    ids.push_back(study.id);
+    queued.push_back(std::move(study));
+  }
+  RETURN_IF_ERROR(recorder.RequeueStudies(ids, owner, NowMs()));
+  return queued;
 }
 
 }  // namespace
 
+absl::StatusOr<std::optional<absl::Status>> CrashFailure(const Recorder& recorder,
+                                                         std::string_view study_id) {
+  ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, study_id));
+  if (crash_count < kMaxCrashes) return std::nullopt;
+  return std::optional<absl::Status>(absl::InternalError(fmt::format(
+      "the server was killed {} times while it ran this study, so it does not run it again",
+      crash_count)));
+}
+
 absl::Status ResumeStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
                            StudyQueue& studies) {
   RETURN_IF_ERROR(InterruptOrphans(recorder, owner, studies));
-  // They include those that an orderly stop interrupted.
-  ASSIGN_OR_RETURN(const std::vector<InterruptedStudy> interrupted, recorder.ListInterrupted());
-  std::vector<std::string> queued;
-  for (const InterruptedStudy& study : interrupted) {
-    ASSIGN_OR_RETURN(const bool is_to_run, IsToRun(recorder, study, studies));
-    if (!is_to_run) continue;
-    queued.push_back(study.id);
+  ASSIGN_OR_RETURN(const std::vector<InterruptedStudy> queued, Requeue(recorder, owner));
+  for (const InterruptedStudy& study : queued) {
     // If the request cannot be read, the study fails later, when the request is read again.
     studies.Push(study.id, LaneOf(codec.read_launcher(study.question)));
   }
-  return recorder.RequeueStudies(queued, owner, NowMs());
+  return absl::OkStatus();
+}
+
+absl::Status TakeOverStudies(Recorder& recorder, const std::string& owner) {
+  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
+  ASSIGN_OR_RETURN(const std::vector<StudyRecord> expired,
+                   recorder.InterruptExpired(NowMs(), has_job_left));
+  RETURN_IF_ERROR(CancelTrialsOf(recorder, expired));
+  return Requeue(recorder, owner).status();
 }
 
 }  // namespace meshwright

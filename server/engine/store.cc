@@ -35,7 +35,7 @@ absl::Status Store::Read(const StoreRead& read) {
 absl::Status Store::Write(StoreCall call) { return group_commit_.Run(std::move(call)); }
 
 absl::Status Store::Check() {
-  if (path_.empty() || IsStoreFile(path_)) return files_.Check();
+  if (!is_shared()) return files_.Check();
   const StoreCall nothing = [](Recorder&) { return absl::OkStatus(); };
   const std::lock_guard lock(writer_mutex_);
   return writer_.RunTogether({&nothing, 1}).front();

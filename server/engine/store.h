@@ -38,6 +38,9 @@ class Store {
   // For a store on PostgreSQL, returns why a transaction could not be committed now.
   [[nodiscard]] absl::Status Check();
 
+  // Returns true if other processes may write the store too.
+  [[nodiscard]] bool is_shared() const { return !path_.empty() && !IsStoreFile(path_); }
+
   // Returns both as functions, which are valid as long as the store is.
   [[nodiscard]] StoreAccess Access();
 

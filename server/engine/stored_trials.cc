@@ -76,7 +76,10 @@ StoredTrials::StoredTrials(StoredTrialsOptions options) : options_(std::move(opt
 }
 
 AttemptJournal StoredTrials::Attempts() {
-  return {.newest = [this]() -> absl::StatusOr<OpenAttempt> { return Newest(); },
+  return {.newest = [this]() -> absl::StatusOr<OpenAttempt> {
+            if (options_.may_act) RETURN_IF_ERROR(options_.may_act());
+            return Newest();
+          },
           .update =
               [this](AttemptState state, const std::string& external_id,
                      const std::vector<std::string>& nodes) {
@@ -205,10 +208,10 @@ absl::Status StoredTrials::Update(AttemptState state, const std::string& externa
                                 .external_id = external_id,
                                 .nodes = nodes,
                                 .time_ms = NowMs()};
-  ASSIGN_OR_RETURN(attempt_, WriteTo(options_.store, [&](Recorder& recorder) {
-                     return recorder.UpdateAttempt(update);
-                   }));
-  return absl::OkStatus();
+  return Save([&](Recorder& recorder) -> absl::Status {
+    ASSIGN_OR_RETURN(attempt_, recorder.UpdateAttempt(update));
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<OpenAttempt> StoredTrials::Again(const AttemptReport& report) {
@@ -263,7 +266,12 @@ AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcom
 // Retries, because measurements are expensive.
 absl::Status StoredTrials::Save(const StoreCall& save) const {
   absl::Status saved = options_.store.write(save);
-  for (int i = 1; i < kSaveAttempts && !saved.ok(); ++i) {
+  const auto goes_on = [&](int attempts) {
+    if (saved.ok() || Reason(saved) == "STALE_LEASE") return false;
+    return attempts < kSaveAttempts ||
+           (absl::IsUnavailable(saved) && options_.is_patient && options_.is_patient());
+  };
+  for (int i = 1; goes_on(i); ++i) {
     std::this_thread::sleep_for(kSavePause);
     saved = options_.store.write(save);
   }

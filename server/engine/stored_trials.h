@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -33,6 +34,11 @@ struct StoredTrialsOptions {
   std::string launcher = {};
   int device_count = 1;         // devices that an attempt occupies
   std::stop_token cancel = {};  // stops the study
+  // Returns why the study may no longer start anything, such as a job; null: it always may.
+  std::function<absl::Status()> may_act = {};
+  // Returns true if saving goes on after kSaveAttempts, because the store may come back before
+  // another server has the study; null: it never does.
+  std::function<bool()> is_patient = {};
 };
 
 // Measurements and answers are too expensive to lose because a store is busy or full for a moment.

@@ -58,6 +58,12 @@ std::string OwnOwner() {
   return fmt::format("{}:{}", self.pid, self.start_time);
 }
 
+std::string OwnOwnerAmongHosts() {
+  std::array<char, 256> host = {};
+  if (gethostname(host.data(), host.size() - 1) != 0) host.front() = '?';
+  return fmt::format("{} {}", host.data(), OwnOwner());
+}
+
 bool IsAlive(std::string_view owner) {
   const std::size_t colon = owner.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;

@@ -100,6 +100,35 @@ TEST_F(AnswerMemoryTest, RecordsOnceForAllThatArriveTogether) {
   EXPECT_THAT(ids, testing::Each("study-1"));
 }
 
+// Another server may delete the study of an answer, or its plans.
+TEST_F(AnswerMemoryTest, AnAnswerWhoseStudyHasChangedIsNotGivenAgain) {
+  AnswerMemory shared(DirectAccess(recorder_), TestCodec(), 10'000, /*is_shared=*/true);
+  const auto keep = [&](const std::string& key, const std::string& id) {
+    return shared.KeepRecorded(key, "answer", [&] {
+      EXPECT_TRUE(recorder_.InsertStudy({.id = id}).ok());
+      StudyEnding ending = {.study_id = id, .time_ms = 5};
+      for (const int rank : {0, 1, 2}) {
+        ending.plans.push_back({.study_id = id, .rank = rank, .state = "estimated"});
+      }
+      EXPECT_TRUE(recorder_.FinishStudy(ending).ok());
+      return id;
+    });
+  };
+  for (const std::string name : {"a", "b", "c"}) {
+    EXPECT_EQ(keep(name, "study-" + name)->study_id, "study-" + name);
+    EXPECT_NE(shared.Find(name, true), nullptr);
+  }
+  ASSERT_TRUE(recorder_.DeleteStudy({.study_id = "study-a"}).ok());
+  EXPECT_EQ(shared.Find("a", true), nullptr);
+  EXPECT_EQ(shared.Find("a", false), nullptr);
+  EXPECT_EQ(keep("a", "study-a2")->study_id, "study-a2");
+  EXPECT_NE(shared.Find("b", true), nullptr);
+  ASSERT_TRUE(recorder_.DeleteStudy({.study_id = "study-b"}).ok());
+  EXPECT_EQ(keep("b", "study-b2")->study_id, "study-b2");
+  ASSERT_EQ(recorder_.DeleteEstimates(6)->plan_count, 3);
+  EXPECT_EQ(shared.Find("c", false), nullptr);
+}
+
 TEST_F(AnswerMemoryTest, AFailureToRecordIsTriedAgain) {
   EXPECT_EQ(memory_.KeepRecorded("k", "answer", [] { return ""; })->study_id, "");
   EXPECT_EQ(memory_.KeepRecorded("k", "answer", [] { return "study-2"; })->study_id, "study-2");

@@ -97,8 +97,8 @@ TEST_F(FollowersTest, AllStudiesAreReadIfOthersWriteTheStore) {
   ASSERT_TRUE(recorder_.FinishStudy({.study_id = "a"}).ok());
   const EventRecord event = {.study_id = "b", .kind = kProgressEventKind};
   ASSERT_TRUE(recorder_.AppendEvents({&event, 1}).ok());
-  followers_.PublishAll();
-  followers_.PublishAll();
+  EXPECT_TRUE(followers_.PublishAll().ok());
+  EXPECT_TRUE(followers_.PublishAll().ok());
   EXPECT_THAT(first, ElementsAre(2, 0));
   EXPECT_THAT(second, ElementsAre(2));
 }

@@ -199,13 +199,13 @@ TEST_F(ReadApiTest, EventsAreReplayedFollowedAndEnded) {
   EXPECT_EQ(follower->events.size(), 1U);
   const EventRecord event = {.study_id = "b", .kind = kProgressEventKind};
   ASSERT_TRUE(recorder_.AppendEvents({&event, 1}).ok());
-  followers_.PublishAll();
+  EXPECT_TRUE(followers_.PublishAll().ok());
   ASSERT_EQ(follower->events.size(), 2U);
   EXPECT_THAT(follower->events[1], HasSubstr("id: 2\n"));
   EXPECT_FALSE(follower->has_ended);
   gone();
   ASSERT_TRUE(recorder_.AppendEvents({&event, 1}).ok());
-  followers_.PublishAll();
+  EXPECT_TRUE(followers_.PublishAll().ok());
   EXPECT_EQ(follower->events.size(), 2U);
 }
 

@@ -77,8 +77,10 @@ constexpr FolderRule kFolders[] = {
     // The parts that run studies.
     {.path = "server/process", .may_use = "search_space/base"},
     {.path = "server/tuner/placement", .may_use = "search_space/base server/process"},
+    {.path = "server/engine/queue", .may_use = "search_space/base recorder server/tuner/question"},
     {.path = "server/engine",
-     .may_use = "search_space/ recorder estimator/ server/tuner/ server/process"},
+     .may_use = "search_space/ recorder estimator/ server/tuner/ server/process "
+                "server/engine/queue"},
     {.path = "server/launchers/jobs", .may_use = "search_space/ server/tuner/"},
     {.path = "server/launchers/local",
      .may_use = "search_space/base search_space/spec server/tuner/question server/process "

@@ -182,8 +182,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
           options_.clock.now() + std::chrono::duration_cast<Clock::duration>(PollPause());
       absl::StatusOr<std::optional<FinishedTrial>> finished = Look();
       if (!finished.ok()) {
-        // Nobody will poll this job any more.
-        engine_->Cancel(Handle()).IgnoreError();
+        // Nobody will poll this job any more, unless another server has taken the study over.
+        if (Reason(finished.status()) != "STALE_LEASE") engine_->Cancel(Handle()).IgnoreError();
         return finished.status();
       }
       if (finished->has_value()) {
@@ -214,6 +214,8 @@ void JobLauncher::Cancel(int id) {
 
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
   Trial& trial = *trial_;
+  // Another server may have the job by now, after this process was stopped for a while.
+  RETURN_IF_ERROR(options_.journal.newest().status());
   if (trial.refusal.has_value()) {
     return Fail(FailureClass::kRefused, {.message = *trial.refusal});
   }

@@ -1,4 +1,4 @@
-#include "server/engine/study_queue.h"
+#include "server/engine/queue/study_queue.h"
 
 #include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/study_request.h"

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "recorder/records.h"
+#include "recorder/leases.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -27,10 +29,12 @@ struct RunningStudy {
   Lane lane = Lane::kSearches;
   std::stop_source cancel = {};
   std::stop_source leave = {};  // StudyControl's
+  std::int64_t token = 0;       // of its lease; 0: it is not claimed yet
   bool is_cancelled_by_user = false;
-  // A study that its user pauses becomes kPaused when it has stopped, and kQueued if it is resumed
-  // before that.
-  std::optional<StudyState> next_state = {};
+  // It stops, because its user wants it to pause. If its user has thought better of it by the time
+  // at which it has stopped, it is queued instead.
+  bool is_pausing = false;
+  bool is_lost = false;                      // another server has it; nothing of it is stored
   std::optional<absl::Status> failure = {};  // the study ends with it, whatever its answer is
 };
 
@@ -41,22 +45,24 @@ Lane LaneOf(std::string_view launcher);
 // The studies that wait and those that run. Guarded by the engine's mutex.
 class StudyQueue {
  public:
-  void Push(std::string id, Lane lane) { Waiting(lane).push_back(std::move(id)); }
+  // Does nothing if the study waits already.
+  void Push(std::string id, Lane lane) {
+    if (ids_.insert(id).second) Waiting(lane).push_back(std::move(id));
+  }
 
   [[nodiscard]] bool IsEmpty(Lane lane) { return Waiting(lane).empty(); }
 
-  // Removes the oldest waiting study from its queue, marks it as running and returns its id.
-  std::string Begin(Lane lane) {
-    std::string id = std::move(Waiting(lane).front());
-    Waiting(lane).pop_front();
-    RunningStudy& study = running_[id];
-    study.lane = lane;
-    if (const auto ends = to_end_.extract(id); !ends.empty()) {
-      study.failure = ends.mapped();
-      study.is_cancelled_by_user = !study.failure.has_value();
-      study.cancel.request_stop();
+  // Removes the oldest waiting study from its queue, marks it as running and returns its id. A
+  // study that runs here is left out, because it is about to be claimed. Returns nullopt if none is
+  // left.
+  std::optional<std::string> Begin(Lane lane) {
+    while (!IsEmpty(lane)) {
+      std::string id = std::move(Waiting(lane).front());
+      Waiting(lane).pop_front();
+      ids_.erase(id);
+      if (running_.try_emplace(id, RunningStudy{.lane = lane}).second) return id;
     }
-    return id;
+    return std::nullopt;
   }
 
   [[nodiscard]] int CountWaiting(Lane lane) const {
@@ -76,14 +82,12 @@ class StudyQueue {
   void End(std::string_view id) { running_.erase(running_.find(id)); }
 
   void Remove(const std::string& id) {
+    if (ids_.erase(id) == 0) return;
     for (std::deque<std::string>& waiting : waiting_) std::erase(waiting, id);
   }
 
-  // Marks a study to be stopped as soon as it begins, because one of its jobs has to be ended. The
-  // study ends with the failure or, if there is none, as cancelled by its user.
-  void EndWhenItBegins(const std::string& id, std::optional<absl::Status> failure) {
-    to_end_.insert_or_assign(id, std::move(failure));
-  }
+  // Returns the studies that wait, in no order.
+  [[nodiscard]] const std::unordered_set<std::string>& waiting_ids() const { return ids_; }
 
   // Returns all running studies, so that they can be stopped and their jobs left to the next
   // process.
@@ -93,6 +97,16 @@ class StudyQueue {
     return all;
   }
 
+  // Returns the leases of the running studies that this process has.
+  [[nodiscard]] std::vector<StudyLease> Leases() const {
+    std::vector<StudyLease> leases;
+    for (const auto& [id, study] : running_) {
+      if (study.token != 0 && !study.is_lost)
+        leases.push_back({.study_id = id, .token = study.token});
+    }
+    return leases;
+  }
+
  private:
   std::deque<std::string>& Waiting(Lane lane) {
     return waiting_.at(static_cast<std::size_t>(lane));
@@ -100,7 +114,7 @@ class StudyQueue {
 
   std::array<std::deque<std::string>, kLaneCount> waiting_ = {};
   std::map<std::string, RunningStudy, std::less<>> running_ = {};
-  std::map<std::string, std::optional<absl::Status>> to_end_ = {};
+  std::unordered_set<std::string> ids_ = {};  // of the waiting studies
 };
 
 }  // namespace meshwright
