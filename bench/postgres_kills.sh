@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Kills one of two servers on a PostgreSQL store, 200 times or as often as stated, while a client creates
-# studies: every acknowledged study must be there once and end. The other benchmarks of kills are tests
-# (tests/recorder/crash_test.cc, tests/rpc/kill_test.cc).
+# Kills one of two servers that share a store on PostgreSQL, 200 times or as often as stated, under a mixed
+# load: every acknowledged call must be stored once, every study must end, and a repeated request must get its
+# first answer. The other benchmarks of kills are tests (tests/recorder/crash_test.cc, tests/rpc/kill_test.cc).
 #
 #   bench/postgres_kills.sh [KILLS]
 set -euo pipefail
@@ -9,5 +9,5 @@ cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'scripts/postgres_down.sh "$folder"; rm -rf "$folder"' EXIT
 scripts/postgres_up.sh "$folder" >/dev/null
-MESHWRIGHT_POSTGRES=$folder/address python3 tests/cli/postgres_store_test.py build/release/bin/meshwright \
-  build/release/bin/meshwrightd examples "${1:-200}" PostgresStoreTest.test_killed_servers_lose_nothing
+MESHWRIGHT_POSTGRES=$folder/address /usr/bin/python3 tests/cli/replicas_test.py build/release/bin/meshwright \
+  build/release/bin/meshwrightd examples local /usr/bin/python3 "${1:-200}" KillsTest

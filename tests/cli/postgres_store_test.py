@@ -1,28 +1,19 @@
-"""Tests the programs on a real PostgreSQL: postgres_store_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES [KILLS]
+"""Tests the programs on a real PostgreSQL: postgres_store_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES
 
-The environment's MESHWRIGHT_POSTGRES names the file that scripts/postgres_up.sh wrote. Only the servers are
-killed, as often as KILLS says (bench/postgres_kills.sh says 200)."""
+The environment's MESHWRIGHT_POSTGRES names the file that scripts/postgres_up.sh wrote. replicas_test.py tests
+several servers."""
 
 import json
 import os
 import pathlib
-import random
 import re
 import subprocess
 import sys
 import threading
 import unittest
-import urllib.error
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "events"))
-from wait_for import wait_until  # noqa: E402
-
-from programs import MESHWRIGHT, MESHWRIGHTD, TINY_CLUSTER, TINY_MODEL, TINY_WORKLOAD, Folder  # noqa: E402
-
-KILLS = int(sys.argv.pop(4)) if len(sys.argv) > 4 and sys.argv[4].isdigit() else 6
-QUESTION = {"model": TINY_MODEL, "workload": TINY_WORKLOAD, "cluster": TINY_CLUSTER}
-ENDED = ("succeeded", "failed", "cancelled")
+from programs import MESHWRIGHT, MESHWRIGHTD, Folder
 
 
 def ask(http, path, body=None, method=None):
@@ -33,7 +24,7 @@ def ask(http, path, body=None, method=None):
 
 
 class Server:
-    """A server that may have to wait for another one; ready() waits for it."""
+    """A server that may refuse to start; ready() waits for it."""
 
     def __init__(self, test, store):
         self.process = subprocess.Popen(
@@ -100,16 +91,6 @@ class PostgresStoreTest(Folder):
         self.assertIn("--server ADDRESS", refused.stderr)
         self.run_cli("tune", *self.question(), "--db", self.postgres, "--no-record")
 
-    def test_a_second_server_names_the_first(self):
-        first = self.start()
-        second = Server(self, self.postgres)
-        self.assertFalse(second.ready())
-        second.process.wait()
-        second.reader.join()
-        self.assertIn("STORE_IN_USE", "".join(second.log))
-        self.assertIn("meshwrightd on 127.0.0.1", "".join(second.log))
-        self.assertEqual(ask(first.http, "v1/studies")["studies"], [])
-
     def test_a_password_is_refused_and_never_shown(self):
         address = "postgresql://me:s3cret@localhost/none"
         for run in (["study", "list"], ["tune", *self.question(), "--no-record"], ["history", "export"]):
@@ -123,48 +104,6 @@ class PostgresStoreTest(Folder):
         server.reader.join()
         self.assertNotIn("s3cret", "".join(server.log))
         self.assertIn("passfile", "".join(server.log))
-
-    def test_killed_servers_lose_nothing(self):
-        """Of two servers one runs studies and the other waits. The first is killed at some moment, again and
-        again, while a client creates studies and repeats what was not answered."""
-        moments = random.Random(20261128)
-        created = {}  # the id of the study that each request was answered with
-        active, request = self.start(), 0
-        for kill in range(KILLS):
-            standby = Server(self, self.postgres)
-            answers = moments.randrange(5)
-            killer = threading.Thread(target=self.kill_after, args=(active, created, len(created) + answers))
-            killer.start()
-            while True:
-                try:
-                    study = ask(active.http, "v1/studies",
-                                {"request_id": f"request-{request}", "question": QUESTION})["study"]
-                except (OSError, urllib.error.URLError):
-                    break  # it may have been stored; the next server is asked the same
-                created[f"request-{request}"] = study["id"]
-                request += 1
-            killer.join()
-            active.kill()
-            while not standby.ready():  # it waited for too long
-                standby = Server(self, self.postgres)
-            active = standby
-        first = dict(created)
-        for name, study in first.items():
-            again = ask(active.http, "v1/studies", {"request_id": name, "question": QUESTION})["study"]
-            self.assertEqual(again["id"], study, f"{name} of {kill}")
-        self.assertTrue(wait_until(lambda: all(study["state"] in ENDED for study in self.listed()), seconds=600))
-        studies = self.listed()
-        # A study fails if a server was killed three times while it ran it.
-        self.assertLessEqual({study["state"] for study in studies}, {"succeeded", "failed"})
-        self.assertIn(len(studies), (len(first), len(first) + 1))  # the last request may have no answer
-        self.assertLessEqual(set(first.values()), {study["id"] for study in studies})
-        self.assertEqual(len(set(first.values())), len(first))
-        print(f"{KILLS} kills, {len(first)} acknowledged studies", flush=True)
-
-    @staticmethod
-    def kill_after(server, created, count):
-        wait_until(lambda: len(created) >= count)
-        server.process.kill()
 
 
 if __name__ == "__main__":
