@@ -85,9 +85,10 @@ TEST_P(LeasesTest, AClaimedStudyRunsUnderItsToken) {
 TEST_P(LeasesTest, OnlyAStudyThatWaitsIsClaimed) {
   using enum StudyState;
   const std::map<StudyState, std::string> cases = {
-      {kQueued, "OK"},           {kRunning, "STUDY_TAKEN"},   {kPaused, "STUDY_TAKEN"},
-      {kInterrupted, "STUDY_TAKEN"}, {kCancelling, "OK"},     {kSucceeded, "STUDY_TAKEN"},
-      {kFailed, "STUDY_TAKEN"},  {kCancelled, "STUDY_TAKEN"},
+      {kQueued, "OK"},          {kRunning, "STUDY_TAKEN"},
+      {kPaused, "STUDY_TAKEN"}, {kInterrupted, "STUDY_TAKEN"},
+      {kCancelling, "OK"},      {kSucceeded, "STUDY_TAKEN"},
+      {kFailed, "STUDY_TAKEN"}, {kCancelled, "STUDY_TAKEN"},
   };
   std::vector<std::string> claimable;
   for (const auto& [state, expected] : cases) {
@@ -139,8 +140,8 @@ TEST_P(LeasesTest, AnExpiredLeaseMakesAnotherOwner) {
 TEST_P(LeasesTest, ARenewedLeaseDoesNotExpire) {
   Insert("a");
   Insert("b");
-  const std::vector<StudyLease> leases = {Claim("a", kExpired)->lease, Claim("b", kExpired)->lease,
-                                          {.study_id = "none", .token = 1}};
+  const std::vector<StudyLease> leases = {
+      Claim("a", kExpired)->lease, Claim("b", kExpired)->lease, {.study_id = "none", .token = 1}};
   EXPECT_THAT(*recorder_->RenewLeases(leases, kHourMs), ElementsAre(true, true, false));
   EXPECT_FALSE(*recorder_->HasAbandonedStudies());
   EXPECT_THAT(Expired(), IsEmpty());
@@ -174,8 +175,7 @@ TEST_P(LeasesTest, AStudyThatStopsIsLeasedToNobody) {
     ASSERT_TRUE(recorder_->UpdateStudy({.study_id = id, .state = state}).ok());
     EXPECT_EQ(ReasonOf(lease), "STALE_LEASE") << id;
     if (state != StudyState::kQueued) {
-      ASSERT_TRUE(
-          recorder_->UpdateStudy({.study_id = id, .state = StudyState::kQueued}).ok());
+      ASSERT_TRUE(recorder_->UpdateStudy({.study_id = id, .state = StudyState::kQueued}).ok());
     }
     EXPECT_FALSE(recorder_->CheckLease(Claim(id)->lease)->is_to_pause) << id;
   }
@@ -194,8 +194,7 @@ TEST_P(LeasesTest, TheHolderSeesWhatOthersWant) {
   Insert("b");
   const std::vector<StudyLease> leases = {Claim("a")->lease, Claim("b")->lease};
   ASSERT_TRUE(recorder_->SetPauseWanted("a", true).ok());
-  ASSERT_TRUE(
-      recorder_->UpdateStudy({.study_id = "b", .state = StudyState::kCancelling}).ok());
+  ASSERT_TRUE(recorder_->UpdateStudy({.study_id = "b", .state = StudyState::kCancelling}).ok());
   auto standings = recorder_->ReadLeases(leases);
   ASSERT_TRUE(standings.ok()) << standings.status();
   EXPECT_TRUE(standings->at(0).is_held && standings->at(1).is_held);
@@ -223,8 +222,7 @@ TEST_P(LeasesTest, AnExpiredStudyThatIsBeingCancelled) {
   for (const std::string id : {"job", "none"}) {
     Insert(id);
     ASSERT_TRUE(Claim(id, kExpired).ok());
-    ASSERT_TRUE(
-        recorder_->UpdateStudy({.study_id = id, .state = StudyState::kCancelling}).ok());
+    ASSERT_TRUE(recorder_->UpdateStudy({.study_id = id, .state = StudyState::kCancelling}).ok());
   }
   const auto expired =
       recorder_->InterruptExpired(7000, [](const std::string& id) { return id == "job"; });

@@ -129,6 +129,29 @@ TEST_F(PostgresTest, AnotherLayoutIsRefused) {
   EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
 }
 
+// The step to version 14: a study that was running has a lease that has expired.
+TEST_F(PostgresTest, UpgradesVersion13ToLeases) {
+  {
+    auto old = Write();
+    ASSERT_TRUE(old.ok()) << old.status();
+    ASSERT_TRUE(old->InsertStudy(MakeStudy("waiting")).ok());
+    ASSERT_TRUE(old->InsertStudy(MakeStudy("running")).ok());
+    ASSERT_TRUE(old->UpdateStudy({.study_id = "running"}).ok());
+  }
+  store_->Sql(
+      "ALTER TABLE studies DROP COLUMN lease_token, DROP COLUMN lease_expires_ms, DROP COLUMN "
+      "pause_wanted; UPDATE store_identity SET schema_version = 13");
+  EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
+  auto recorder = Write();
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  EXPECT_THAT(*recorder->ListClaimable(), ElementsAre("waiting"));
+  EXPECT_EQ(recorder->ClaimStudy({.study_id = "waiting", .owner = "me"})->lease.token, 1);
+  const auto expired = recorder->InterruptExpired(7000, {});
+  ASSERT_TRUE(expired.ok()) << expired.status();
+  ASSERT_EQ(expired->size(), 1U);
+  EXPECT_EQ(expired->front().id, "running");
+}
+
 TEST_F(PostgresTest, AReaderCannotWrite) {
   ASSERT_TRUE(Write()->InsertStudy(MakeStudy("a")).ok());
   auto reader = Read();

@@ -356,6 +356,23 @@ TEST_F(UpgradeTest, UpgradesVersion9ToRetractions) {
   EXPECT_EQ(retracted->retraction, (Retraction{.sequence = 2, .time_ms = 5, .reason = "wrong"}));
 }
 
+// Version 14 added leases. That of a study that was running has expired.
+TEST_F(UpgradeTest, UpgradesVersion13ToLeases) {
+  {
+    auto recorder = Write();
+    ASSERT_TRUE(recorder.ok()) << recorder.status();
+    ASSERT_TRUE(recorder->InsertStudy(MakeStudy("waiting")).ok());
+    ASSERT_TRUE(recorder->InsertStudy(MakeStudy("running")).ok());
+    ASSERT_TRUE(recorder->UpdateStudy({.study_id = "running"}).ok());
+  }
+  RunSql(path_, BackTo(13));
+  auto recorder = Write();
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  EXPECT_TRUE(Exists(".v13.bak"));
+  EXPECT_THAT(*recorder->ListClaimable(), ElementsAre("waiting"));
+  EXPECT_EQ(recorder->InterruptExpired(7000, {})->front().id, "running");
+}
+
 // Stores a study with a trial, and measurements of which the last stored is the oldest.
 void Fill(Recorder& recorder) {
   ASSERT_TRUE(recorder.InsertStudy(MakeStudy("s")).ok());
