@@ -72,7 +72,8 @@ class ExportTest(Folder):
                 self.assertIn(why, done.stderr)
         answer = json.loads(self.run_cli("tune", *self.question(), "--framework", "megatron-core:0.15", "--output",
                                          "json").stdout)
-        self.assertEqual(answer["question"]["workload"]["framework"], {"name": "megatron-core", "version": "0.15"})
+        self.assertEqual(answer["question"]["workload"]["framework"],
+                         {"name": "megatron-core", "version": "0.15", "facts": []})
 
     # gpt-oss has its own flags, and no others that would train another model. Gemma 2 has a recipe.
     def test_models_of_other_forms(self):
