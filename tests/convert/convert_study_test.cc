@@ -278,6 +278,8 @@ Estimate SampleEstimate() {
                        .memory_capacity = Bytes{12},
                        .fits = true,
                        .fit_probability = 0.9,
+                       .breakdown_provenance = {{TimeCause::kMatmul, Provenance::kFitted}},
+                       .uncertainty_ratio_by_source = {{"framework", 1}},
                        .stage_memory = {{.peak = Bytes{9}}, {.peak = Bytes{10}}},
                        .stages = {{.pool = "a",
                                    .replica_group = 1,
@@ -316,7 +318,8 @@ TEST(EstimateTest, HasTheContractsFields) {
       R"("stages": [{"pool": "a", "replica_group": 1, "forward_seconds": 1, )"
       R"("backward_seconds": 2, "message_seconds": 3, "reserved_memory_bytes": 4, )"
       R"("memory_capacity_bytes": 5, "fits": true, "idle_ratio": 0.5}], )"
-      R"("idle_nodes_by_pool": {"a": 1}})");
+      R"("idle_nodes_by_pool": {"a": 1}, "breakdown_provenance": {"matmul": "fitted"}, )"
+      R"("uncertainty_ratio_by_source": {"framework": 1}})");
 }
 
 StudyResult SampleResult() {
