@@ -87,18 +87,22 @@ void NoteWish(EngineState& state, const StudyLease& lease, const LeaseStanding& 
 }
 
 // Queues the studies that wait for any server, in their order. `waited`: those that waited here
-// before the list was read; those of them that are not in it have been taken.
+// before the list was read; those of them that are not in it have been taken. `others`: those that
+// this server cannot run, as it is known already.
 absl::Status TakeOffers(EngineState& state, const std::vector<std::string>& claimable,
-                        const std::unordered_set<std::string>& waited) {
+                        const std::unordered_set<std::string>& waited,
+                        std::unordered_set<std::string>& others) {
   const std::unordered_set<std::string_view> offered(claimable.begin(), claimable.end());
+  std::erase_if(others, [&offered](const std::string& id) { return !offered.contains(id); });
   std::vector<std::string> unknown;
   {
     const std::lock_guard lock(state.mutex);
     for (const std::string& id : waited) {
       if (!offered.contains(id)) state.studies.Remove(id);
     }
-    const auto is_known = [&state](const std::string& id) {
-      return state.studies.waiting_ids().contains(id) || state.studies.Running(id) != nullptr;
+    const auto is_known = [&](const std::string& id) {
+      return others.contains(id) || state.studies.waiting_ids().contains(id) ||
+             state.studies.Running(id) != nullptr;
     };
     for (const std::string& id : claimable) {
       if (unknown.size() < kMaxNewStudies && !is_known(id)) unknown.push_back(id);
@@ -109,16 +113,24 @@ absl::Status TakeOffers(EngineState& state, const std::vector<std::string>& clai
     if (absl::IsNotFound(study.status())) continue;
     if (!study.ok()) return study.status();
     const Lane lane = LaneOf(state.codec.read_launcher(study->question));
-    // Its jobs are those of another server.
-    if (lane == Lane::kJobs && !state.hooks.allows_jobs) continue;
+    if (lane == Lane::kJobs && !state.hooks.allows_jobs) {
+      others.insert(id);
+      continue;
+    }
     const std::lock_guard lock(state.mutex);
     state.Queue(id, lane);
   }
   return absl::OkStatus();
 }
 
-absl::Status Look(EngineState& state, int count) {
-  if (count % kLooksPerProof == 0) RETURN_IF_ERROR(state.store.Check());
+// The things that a look leaves to the next one.
+struct LookMemory {
+  int count = 0;
+  std::unordered_set<std::string> others = {};  // studies that this server cannot run
+};
+
+absl::Status Look(EngineState& state, LookMemory& memory) {
+  if (memory.count++ % kLooksPerProof == 0) RETURN_IF_ERROR(state.store.Check());
   const std::vector<StudyLease> leases = LeasesOf(state);
   std::unordered_set<std::string> waited;
   {
@@ -137,7 +149,7 @@ absl::Status Look(EngineState& state, int count) {
     RETURN_IF_ERROR(state.store.Write(
         [&state](Recorder& recorder) { return TakeOverStudies(recorder, state.owner); }));
   }
-  RETURN_IF_ERROR(TakeOffers(state, seen.claimable, waited));
+  RETURN_IF_ERROR(TakeOffers(state, seen.claimable, waited, memory.others));
   return state.followers.PublishAll();
 }
 
@@ -147,7 +159,7 @@ std::unique_ptr<LeaseKeeper> StartSharing(EngineState& state) {
   return std::make_unique<LeaseKeeper>(
       LeaseTerms{.lease = state.hooks.study_lease},
       LeaseDuties{.renew = [&state] { return Renew(state); },
-                  .look = [&state, count = 0]() mutable { return Look(state, count++); },
+                  .look = [&state, memory = LookMemory()]() mutable { return Look(state, memory); },
                   .give_up =
                       [&state] {
                         for (const StudyLease& lease : LeasesOf(state)) state.StopLost(lease);

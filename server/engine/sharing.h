@@ -2,9 +2,10 @@
 
 #include <memory>
 
+#include "server/engine/queue/lease_keeper.h"
+
 namespace meshwright {
 
-class LeaseKeeper;
 struct EngineState;
 
 // Starts what an engine does on a store that several servers share: it renews the leases of its

@@ -45,7 +45,8 @@ class SharingTest : public testing::Test {
   void TearDown() override { engines_.clear(); }
 
   // Starts an engine whose leases are long, so that no slow machine lets one expire.
-  Engine& Start(std::chrono::milliseconds lease = std::chrono::minutes(10)) {
+  Engine& Start(StudyCodec codec = TestCodec(),
+                std::chrono::milliseconds lease = std::chrono::minutes(10)) {
     auto recorder = Recorder::Open({.path = store_->address(), .runs_studies = true});
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     EngineHooks hooks = {.run = HeldUp, .study_lease = lease};
@@ -53,7 +54,7 @@ class SharingTest : public testing::Test {
       if (Reason(status) == "STALE_LEASE") ++stale_count_;
     };
     auto engine =
-        Engine::Start(*std::move(recorder), SharedKnowledge(), TestCodec(), std::move(hooks));
+        Engine::Start(*std::move(recorder), SharedKnowledge(), std::move(codec), std::move(hooks));
     EXPECT_TRUE(engine.ok()) << engine.status();
     engines_.push_back(*std::move(engine));
     return *engines_.back();
@@ -159,6 +160,22 @@ TEST_F(SharingTest, AServerThatIsFreeRunsWhatOthersCreated) {
   EXPECT_THAT(third.load().searches.running, 0);
   const std::string paused = Create(a(), SmallStudy());
   EXPECT_EQ(EndAt(third, paused), "succeeded");
+}
+
+// A server without --allow-jobs takes no study with jobs.
+TEST_F(SharingTest, AServerThatMayNotRunJobsLeavesThemToOthers) {
+  StartBusyPair();
+  StudyCodec jobs = TestCodec();
+  jobs.read_launcher = [](std::string_view) { return "local"; };
+  Engine& third = Start(jobs);
+  const std::string waiting = Create(a(), SmallStudy());
+  const std::int64_t revision = third.queries().GetStudy(names_[0])->revision;
+  EventLog& log = NewLog();
+  ASSERT_TRUE(third.Subscribe(names_[0], revision, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForProgress(8));  // it has looked at the store since
+  EXPECT_EQ(StateAt(third, waiting), StudyState::kQueued);
+  Start();
+  EXPECT_EQ(EndAt(third, waiting), "succeeded");
 }
 
 TEST_F(SharingTest, EachStudyRunsOnce) {

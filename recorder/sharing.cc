@@ -1,7 +1,5 @@
 // The Recorder's calls for the processes that run studies: their leases, and what they leave
 // behind.
-#include "recorder/leases.h"
-
 #include <fmt/format.h>
 
 #include <limits>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "recorder/leases.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/rows.h"
