@@ -81,13 +81,16 @@ class Replica:
     def state(self, study):
         return ask(self.http, f"v1/studies/{study}")["study"]["state"]
 
-    def events(self, study, after=0):
-        """Yields the revisions and the kinds of a study's events until its end or until the connection breaks."""
+    def events(self, study, after=0, is_over=lambda: False):
+        """Yields the revisions and the events of a study until its end, until the connection breaks or until
+        somebody has had enough, which is noticed at the next line. A quiet connection has one every 15 s."""
         request = urllib.request.Request(f"{self.http}v1/studies/{study}:watch",
                                          headers={"Last-Event-ID": str(after)} if after else {})
         with urllib.request.urlopen(request, timeout=120) as lines:
             revision = None
             for line in lines:
+                if is_over():
+                    return
                 if line.startswith(b"event: end"):
                     yield None, "end"
                     return
@@ -391,15 +394,14 @@ class Load:
         last = 0
         while not self.is_over:
             try:
-                for revision, _ in self.moments.choice(self.replicas).events(study, last):
+                replica = self.moments.choice(self.replicas)
+                for revision, _ in replica.events(study, last, lambda: self.is_over):
                     if revision is None:
                         self.watched += 1
                         return
                     if revision != last + 1:
                         self.mistakes.append(f"{study}: revision {revision} after {last}")
                     last = revision
-                    if self.is_over:
-                        return
             except (OSError, urllib.error.URLError, json.JSONDecodeError):
                 pass
 
