@@ -81,16 +81,14 @@ class Replica:
     def state(self, study):
         return ask(self.http, f"v1/studies/{study}")["study"]["state"]
 
-    def events(self, study, after=0, is_over=lambda: False):
-        """Yields the revisions and the events of a study until its end, until the connection breaks or until
-        somebody has had enough, which is noticed at the next line. A quiet connection has one every 15 s."""
+    def events(self, study, after=0, seconds=120):
+        """Yields the revisions and the events of a study until its end or until the connection breaks, or is
+        quiet for so long."""
         request = urllib.request.Request(f"{self.http}v1/studies/{study}:watch",
                                          headers={"Last-Event-ID": str(after)} if after else {})
-        with urllib.request.urlopen(request, timeout=120) as lines:
+        with urllib.request.urlopen(request, timeout=seconds) as lines:
             revision = None
             for line in lines:
-                if is_over():
-                    return
                 if line.startswith(b"event: end"):
                     yield None, "end"
                     return
@@ -392,10 +390,11 @@ class Load:
                 return
             study = self.moments.choice(list(self.created.values())[-5:])[1]
         last = 0
-        while not self.is_over:
+        for _ in range(20):  # it may be paused
+            if self.is_over:
+                return
             try:
-                replica = self.moments.choice(self.replicas)
-                for revision, _ in replica.events(study, last, lambda: self.is_over):
+                for revision, _ in self.moments.choice(self.replicas).events(study, last, seconds=0.5):
                     if revision is None:
                         self.watched += 1
                         return
