@@ -116,6 +116,9 @@ double ScaleVariance(const FrameworkProfile& profile, const ClusterSpec& cluster
   return beyond * beyond;
 }
 
+// Sources with a smaller share of a variance are not told.
+constexpr double kLeastShare = 0.001;
+
 // The variance above a prediction, by source.
 class VariancesAbove {
  public:
@@ -133,14 +136,16 @@ class VariancesAbove {
     return sum;
   }
 
-  // Returns the share of each source that has one; they add up to 1.
+  // Returns the share of each source but those that are too small to matter; they add up to 1.
   std::map<std::string, double> Shares() const {
-    const double sum = Sum();
-    std::map<std::string, double> shares;
+    const double least = kLeastShare * Sum();
+    VariancesAbove kept;
     for (const auto& [source, variance] : variances_) {
-      if (variance > 0) shares[source] = variance / sum;
+      if (variance >= least) kept.Add(source, variance);
     }
-    return shares;
+    const double sum = kept.Sum();
+    for (auto& [source, variance] : kept.variances_) variance /= sum;
+    return kept.variances_;
   }
 
  private:

@@ -70,17 +70,19 @@ TEST(Interval, TellsItsSources) {
   problem.profile.high_time_ratio = 1.2;
   ChipSpec& chip = problem.cluster.pools.front().chip;
   chip.gemm_provenance = Provenance::kPublished;
+  problem.profile.checked_chips = {chip.id};
   const Estimate estimate = FullOf(problem, kPlan);
+  const double rounding = 0.002 * VarianceAbove(estimate);  // sources that are too small to tell
   const std::map<std::string, double>& shares = estimate.uncertainty_ratio_by_source;
   double sum = 0;
   for (const auto& [source, share] : shares) sum += share;
   EXPECT_NEAR(sum, 1, 1e-12);
   // The scatter of the framework's runs and published figures of 0.15, as the page says.
   EXPECT_NEAR(shares.at("framework") * VarianceAbove(estimate),
-              std::pow(std::log(1.2) / kCentral80, 2), 1e-12);
+              std::pow(std::log(1.2) / kCentral80, 2), rounding);
   const double matmul =
       estimate.breakdown[static_cast<std::size_t>(TimeCause::kMatmul)] / estimate.step_time;
-  EXPECT_NEAR(shares.at("matmul") * VarianceAbove(estimate), std::pow(0.15 * matmul, 2), 1e-12);
+  EXPECT_NEAR(shares.at("matmul") * VarianceAbove(estimate), std::pow(0.15 * matmul, 2), rounding);
   EXPECT_EQ(shares.count("chips"), 0U);  // runs on this chip were checked
   EXPECT_EQ(estimate.breakdown_provenance.at(TimeCause::kMatmul), Provenance::kPublished);
   EXPECT_EQ(estimate.breakdown_provenance.count(TimeCause::kContextParallel), 0U);  // takes no time
@@ -88,7 +90,7 @@ TEST(Interval, TellsItsSources) {
   problem.profile.checked_chips.clear();
   const Estimate elsewhere = FullOf(problem, kPlan);
   EXPECT_NEAR(elsewhere.uncertainty_ratio_by_source.at("chips") * VarianceAbove(elsewhere),
-              0.05 * 0.05, 1e-12);
+              0.05 * 0.05, rounding);
 }
 
 // A run of the plan itself takes the place of the framework's scatter.
