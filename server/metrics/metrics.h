@@ -23,7 +23,7 @@ struct MetricReadings {
   std::optional<std::int64_t> store_free_bytes = {};  // of its file system
   // The time of the newest copy of the store, since 1970-01-01 UTC; absent: there is none.
   std::optional<std::int64_t> newest_backup_seconds = {};
-  bool serves = false;                                // as health checks say
+  bool serves = false;  // as health checks say
   OwnUse process = {};
 };
 
