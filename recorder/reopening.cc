@@ -15,10 +15,12 @@
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/rows.h"
+#include "recorder/sql/connection.h"
 #include "recorder/sql/sql.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "recorder/sql/postgres.h"
 #include "server/version/version.h"
 
 namespace meshwright {
@@ -135,7 +134,8 @@ std::vector<std::string> FlagConflicts(const Flags& flags) {
   if (flags.allows_http_writes && flags.http.empty()) {
     conflicts.emplace_back("http-writes needs http");
   }
-  if (!flags.backups.folder.empty() && IsPostgresAddress(flags.store)) {
+  const bool is_database = flags.store.find("://") != std::string::npos;
+  if (!flags.backups.folder.empty() && is_database) {
     conflicts.emplace_back(
         "backup-folder copies a file, and db names a PostgreSQL database; pg_dump copies it");
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -17,7 +16,6 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -28,8 +26,8 @@
 #include <vector>
 
 #include "search_space/base/status.h"
-#include "server/http/beast_message.h"
 #include "server/http/detachable.h"
+#include "server/http/event_queue.h"
 #include "server/http/listen_address.h"
 
 namespace meshwright {
@@ -54,6 +52,29 @@ struct Shared {
   std::set<std::shared_ptr<Session>> sessions = {};
 };
 
+std::string TextOf(beast::string_view text) { return {text.data(), text.size()}; }
+
+HttpRequest ToRequest(const http::request<http::string_body>& message) {
+  HttpRequest request;
+  request.method = TextOf(message.method_string());
+  const std::string target = TextOf(message.target());
+  const std::size_t mark = target.find('?');
+  request.path = target.substr(0, mark);
+  if (mark != std::string::npos) request.query = target.substr(mark + 1);
+  request.host = TextOf(message[http::field::host]);
+  request.forwarded_host = TextOf(message["X-Forwarded-Host"]);
+  if (message.count(http::field::origin) > 0) request.origin = TextOf(message[http::field::origin]);
+  request.if_none_match = TextOf(message[http::field::if_none_match]);
+  request.last_event_id = TextOf(message["Last-Event-ID"]);
+  request.content_type = TextOf(message[http::field::content_type]);
+  request.if_match = TextOf(message[http::field::if_match]);
+  request.authorization = TextOf(message[http::field::authorization]);
+  request.body = message.body();
+  request.accepts_gzip =
+      TextOf(message[http::field::accept_encoding]).find("gzip") != std::string::npos;
+  return request;
+}
+
 // The end of a connection that a source of events holds.
 class SessionEvents final : public EventWriter {
  public:
@@ -70,7 +91,10 @@ class SessionEvents final : public EventWriter {
 class Session final : public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, Shared& shared)
-      : shared_(shared), stream_(std::move(socket)), heartbeat_(stream_.get_executor()) {}
+      : shared_(shared),
+        stream_(std::move(socket)),
+        heartbeat_(stream_.get_executor()),
+        queue_(shared.options.event_limit) {}
   ~Session() {
     if (end_ != nullptr) end_->Detach();
   }
@@ -99,23 +123,11 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   // These may be called from any thread.
   void Write(std::string event) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (is_ending_) return;
-      // A reader that is so slow comes back and gets what it has missed.
-      if (queue_.size() < shared_.options.event_limit) {
-        queue_.push_back(std::move(event));
-      } else {
-        is_ending_ = is_too_slow_ = true;
-      }
-    }
+    queue_.Push(std::move(event));
     PostSendNext();
   }
   void End() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_ending_ = true;
-    }
+    queue_.End();
     PostSendNext();
   }
   void PostReply(HttpResponse response) {
@@ -152,7 +164,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   void OnHeader(error_code error) {
     is_busy_ = true;
     if (error || parser_->is_done()) return OnRead(error);
-    if (!TakesBody(parser_->get().method())) return Refuse(413, "only POST and PATCH have a body");
+    const http::verb method = parser_->get().method();
+    const bool takes_body = method == http::verb::post || method == http::verb::patch;
+    if (!takes_body) return Refuse(413, "only POST and PATCH have a body");
     http::async_read(stream_, buffer_, *parser_,
                      [self = shared_from_this()](error_code read_error, std::size_t /*size*/) {
                        self->OnRead(read_error);
@@ -202,8 +216,11 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   template <typename Body>
   void FillHeader(http::response<Body>& message, const HttpResponse& response) const {
-    FillFields(response, message);
     message.version(version_);
+    message.result(static_cast<unsigned>(response.status));
+    const std::string& type = response.content_type;
+    if (!type.empty()) message.set(http::field::content_type, type);
+    for (const auto& [name, value] : response.fields) message.set(name, value);
     message.keep_alive(keeps_alive_);
   }
 
@@ -303,10 +320,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     heartbeat_.expires_after(shared_.options.heartbeat);
     heartbeat_.async_wait([self = shared_from_this()](error_code error) {
       if (error || self->is_closed_) return;
-      {
-        const std::lock_guard lock(self->mutex_);
-        if (self->queue_.empty() && !self->is_ending_) self->queue_.emplace_back(": \n\n");
-      }
+      self->queue_.PushIfEmpty(": \n\n");
       self->SendNext();
       self->Beat();
     });
@@ -314,16 +328,8 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   void SendNext() {
     if (is_closed_ || is_sending_ || !is_open_) return;
-    {
-      const std::lock_guard lock(mutex_);
-      sent_.clear();
-      // Many small events, as of a replay, go out in one write.
-      while (!queue_.empty() && sent_.size() < kWriteBytes) {
-        sent_ += queue_.front();
-        queue_.pop_front();
-      }
-      if (sent_.empty() && !is_ending_) return;
-    }
+    const bool goes_on = queue_.Take(sent_);
+    if (sent_.empty() && goes_on) return;
     if (sent_.empty()) return Close();
     is_sending_ = true;
     stream_.expires_after(shared_.options.idle);
@@ -349,8 +355,6 @@ class Session final : public std::enable_shared_from_this<Session> {
     shared_.left.notify_all();
   }
 
-  static constexpr std::size_t kWriteBytes = 64 << 10;
-
   Shared& shared_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
@@ -370,10 +374,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool is_sending_ = false;
   bool is_closed_ = false;
 
-  std::mutex mutex_;  // guards the members below
-  std::deque<std::string> queue_;
-  bool is_ending_ = false;
-  bool is_too_slow_ = false;
+  EventQueue queue_;
 };
 
 void SessionEvents::Write(std::string event) {

@@ -221,4 +221,37 @@ RunCost FullRunCost() {
           .is_within_max_days = true};
 }
 
+Estimate SampleEstimate() {
+  Estimate estimate = {.step_time = Seconds(2),
+                       .step_time_low = Seconds(1.5),
+                       .step_time_high = Seconds(2.5),
+                       .tokens_per_second_per_device = 100,
+                       .model_flops_utilization = 0.5,
+                       .peak_memory = Bytes{10},
+                       .reserved_memory = Bytes{11},
+                       .memory_capacity = Bytes{12},
+                       .fits = true,
+                       .fit_probability = 0.9,
+                       .stage_memory = {{.peak = Bytes{9}}, {.peak = Bytes{10}}},
+                       .stages = {{.pool = "a",
+                                   .replica_group = 1,
+                                   .forward = Seconds(1),
+                                   .backward = Seconds(2),
+                                   .messages = Seconds(3),
+                                   .reserved_memory = Bytes{4},
+                                   .memory_capacity = Bytes{5},
+                                   .fits = true,
+                                   .idle_ratio = 0.5}},
+                       .idle_nodes_by_pool = {{"a", 1}},
+                       .tier = Tier::kSimulated,
+                       .provenance = Provenance::kFitted,
+                       .applied_defaults = {{.field = "f", .value = "v", .source = "s"}},
+                       .warnings = {"w"}};
+  estimate.breakdown[0] = Seconds(2);
+  estimate.breakdown_provenance[TimeCause::kMatmul] = Provenance::kFitted;
+  estimate.uncertainty_ratio_by_source["framework"] = 1;
+  estimate.memory_breakdown[1] = Bytes{10};
+  return estimate;
+}
+
 }  // namespace meshwright

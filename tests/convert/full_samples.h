@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
@@ -21,6 +22,8 @@ WorkloadRequest FullWorkload();
 ClusterRequest FullCluster();
 ParallelPlan FullPlan();
 RunCost FullRunCost();
+// Its breakdowns have one line each.
+Estimate SampleEstimate();
 
 // Returns whether readers expand the field, so that answers never have it.
 bool IsShorthand(const google::protobuf::FieldDescriptor& field);

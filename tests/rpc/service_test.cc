@@ -161,7 +161,7 @@ TEST_F(ServerTest, FiveMistakesAreFiveViolations) {
   request.set_study_id("Bad Id");
   *request.mutable_question() = SmallQuestion();
   request.mutable_question()->mutable_model()->set_layer_count(0);
-  request.mutable_question()->mutable_model()->set_mlp("relu");
+  request.mutable_question()->mutable_model()->set_mlp("tanh");
   request.mutable_question()->mutable_workload()->set_precision("fp64");
   request.mutable_question()->mutable_cluster()->mutable_pools(0)->set_chip("nvidia-a1000");
   const auto answer = client().CreateStudy(request);

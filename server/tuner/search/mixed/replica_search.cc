@@ -269,10 +269,6 @@ class ReplicaSearcher {
     }
   }
 
-  static bool HaveEqualShapes(const ReplicaDegrees& a, const ReplicaDegrees& b) {
-    return a.stages == b.stages && a.context_parallel == b.context_parallel;
-  }
-
   // Returns false for a kind of context parallelism that no group has, unless it is the first.
   [[nodiscard]] bool MakesADifference(const Combination& combination) const {
     const ContextParallelKind kind = Shared(combination.shared).degrees.context_parallel_kind;
@@ -413,16 +409,6 @@ class ReplicaSearcher {
     if (longest + tail >= UsefulTime()) return;
     if (space_.NeedsEqualShapes()) LevelRecomputation(works);
     Decide(PlanOf(opened.combination, works));
-  }
-
-  // Lets the stages of one place recompute as many layers in all groups: as many as the group that
-  // needs most. The groups have equally many stages with equally many layers.
-  static void LevelRecomputation(std::vector<ReplicaWork>& works) {
-    for (std::size_t stage = 0; stage < works.front().split.size(); ++stage) {
-      int most = 0;
-      for (const ReplicaWork& work : works) most = std::max(most, work.split[stage].recomputed);
-      for (ReplicaWork& work : works) work.split[stage].recomputed = most;
-    }
   }
 
   static bool AreEqual(const std::vector<int>& counts) {

@@ -8,6 +8,18 @@
 
 namespace meshwright {
 
+bool HaveEqualShapes(const ReplicaDegrees& a, const ReplicaDegrees& b) {
+  return a.stages == b.stages && a.context_parallel == b.context_parallel;
+}
+
+void LevelRecomputation(std::vector<ReplicaWork>& works) {
+  for (std::size_t stage = 0; stage < works.front().split.size(); ++stage) {
+    int most = 0;
+    for (const ReplicaWork& work : works) most = std::max(most, work.split[stage].recomputed);
+    for (ReplicaWork& work : works) work.split[stage].recomputed = most;
+  }
+}
+
 StagePlan StageOf(const ReplicaDegrees& degrees, const Problem& problem) {
   const NodePool& pool = problem.cluster.pools[static_cast<std::size_t>(degrees.pool)];
   const int devices = degrees.tensor_parallel * degrees.context_parallel;

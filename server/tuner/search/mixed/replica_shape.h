@@ -34,6 +34,14 @@ struct SharedByReplicas {
   bool operator==(const SharedByReplicas&) const = default;
 };
 
+// Returns true if replicas of both have equally many stages with equal degrees; their tensor
+// parallelism is equal anyway.
+bool HaveEqualShapes(const ReplicaDegrees& a, const ReplicaDegrees& b);
+
+// Lets the stages of one place recompute as many layers in all groups: as many as the group that
+// needs most. The groups have equally many stages with equally many layers.
+void LevelRecomputation(std::vector<ReplicaWork>& works);
+
 // Returns a stage of the replicas, without layers and recomputation.
 StagePlan StageOf(const ReplicaDegrees& degrees, const Problem& problem);
 
