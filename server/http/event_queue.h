@@ -20,8 +20,8 @@ class EventQueue {
   // Takes no further events.
   void End();
 
-  // Moves events to `text`, in place of what was there: as many as one write may send. Returns false
-  // if no further events will come.
+  // Moves events to `text`, in place of what was there: as many as one write may send. Returns
+  // false if no further events will come.
   bool Take(std::string& text);
 
  private:
