@@ -272,6 +272,7 @@ absl::Status Recorder::SetPauseWanted(std::string_view study_id, bool is_wanted)
 }
 
 absl::StatusOr<std::vector<std::string>> Recorder::ListClaimable() const {
+  // The three states are those of the index studies_alive, which the planner knows by their words.
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
 SELECT id FROM studies
 WHERE state IN ('queued', 'running', 'cancelling') AND lease_expires_ms IS NULL

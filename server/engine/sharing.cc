@@ -36,9 +36,10 @@ std::vector<StudyLease> LeasesOf(EngineState& state) {
   return state.studies.Leases();
 }
 
+// Asks the store even if there is no lease, so that a server that has lost its leases with its
+// store does not seem to have renewed them.
 absl::Status Renew(EngineState& state) {
   const std::vector<StudyLease> leases = LeasesOf(state);
-  if (leases.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<bool> are_held, WriteTo(state.access, [&](Recorder& recorder) {
                      return recorder.RenewLeases(leases, state.hooks.study_lease.count());
                    }));
