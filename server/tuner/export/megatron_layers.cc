@@ -77,26 +77,6 @@ void RefuseMegatronForms(const ModelSpec& model, FlagList& flags) {
   }
 }
 
-// A part of a model that only later versions have flags for.
-struct LaterPart {
-  std::string_view field = {};
-  std::string_view what = {};  // for people
-};
-
-std::vector<LaterPart> LaterParts(const ModelSpec& model) {
-  std::vector<LaterPart> parts;
-  const auto add = [&](bool has, std::string_view field, std::string_view what) {
-    if (has) parts.push_back({.field = field, .what = what});
-  };
-  add(HasMixedWindows(model), "model.layers", "windows in some layers");
-  add(model.attention_sinks, "model.attention_sinks", "sinks of attention");
-  add(HasExpertBiases(model), "model.biases", "biases of experts");
-  add(model.mlp == MlpKind::kQuickGeglu &&
-          (model.glu_offset != 0 || model.activation_clamp.has_value()),
-      "model.activation_clamp", "an offset and a limit of the gate");
-  return parts;
-}
-
 }  // namespace
 
 void RefuseMegatronLayers(const ModelSpec& model, FlagList& flags) {
@@ -138,22 +118,22 @@ void RefuseMegatronLayers(const ModelSpec& model, FlagList& flags) {
 
 void RefuseLaterParts(const Problem& problem, FlagList& flags) {
   const std::string& version = problem.workload.framework_version;
-  const std::vector<LaterPart> parts = LaterParts(problem.model);
+  const std::vector<ModelPart> parts = PartsOfLaterMegatron(problem.model);
   if (parts.empty()) return;
   if (problem.profile.name != "megatron-core") {
-    for (const LaterPart& part : parts) {
+    for (const ModelPart& part : parts) {
       flags.Refuse(part.field,
                    fmt::format("{}; only Megatron-Core from {} on is known to have flags for them",
-                               part.what, kFirstWithMixedWindows));
+                               part.what, kLaterMegatron));
     }
     return;
   }
-  if (!IsOlder(version, kFirstWithMixedWindows)) return;
+  if (!IsOlder(version, kLaterMegatron)) return;
   std::vector<std::string_view> all;
-  for (const LaterPart& part : parts) all.push_back(part.what);
+  for (const ModelPart& part : parts) all.push_back(part.what);
   flags.Refuse("workload.framework.version",
                fmt::format("{}; Megatron-Core has {} only from {} on", version,
-                           fmt::join(all, ", "), kFirstWithMixedWindows));
+                           fmt::join(all, ", "), kLaterMegatron));
 }
 
 void AddMegatronWindows(const ModelSpec& model, FlagList& flags) {

@@ -181,9 +181,9 @@ void SetWindows(SettingReader& settings, ImportedJob& job, const ModelSpec& mode
   if (window == 0) {
     settings.Note(fmt::format("{} without window-size has no effect", kKey));
   } else if (job.workload.framework_name == "megatron-core") {
-    job.workload.framework_version = kFirstWithMixedWindows;
+    job.workload.framework_version = kLaterMegatron;
     settings.Note(fmt::format("{}: read as a job of version {}, the first that has it", kKey,
-                              kFirstWithMixedWindows));
+                              kLaterMegatron));
   }
 }
 

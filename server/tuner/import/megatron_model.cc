@@ -128,10 +128,9 @@ void NoteVersionOfSinks(const ModelSpec& model, SettingReader& settings, Importe
       job.workload.framework_name != "megatron-core") {
     return;
   }
-  job.workload.framework_version = kFirstWithMixedWindows;
-  settings.Note(
-      fmt::format("softmax-type: read as a job of version {}, the first release that has it",
-                  kFirstWithMixedWindows));
+  job.workload.framework_version = kLaterMegatron;
+  settings.Note(fmt::format(
+      "softmax-type: read as a job of version {}, the first release that has it", kLaterMegatron));
 }
 
 // Reads what Megatron's flags say about the model beside its sizes.

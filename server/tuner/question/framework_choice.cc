@@ -11,29 +11,26 @@
 #include "estimator/frameworks/profile_facts.h"
 #include "estimator/legality/legality.h"
 #include "estimator/problem/legality_rule.h"
+#include "search_space/spec/choices.h"
 #include "search_space/spec/layer_list.h"
 
 namespace meshwright {
 namespace {
 
+constexpr std::string_view kMegatronCore = "megatron-core";
+
 // Facts that tell what a profile was checked on. They come from measured runs, not from a workload.
 constexpr std::string_view kEvidence[] = {"low_time_ratio", "high_time_ratio", "checked_chips",
                                           "checked_device_count"};
 
-// A release that builds models which the default one does not.
-struct FirstRelease {
-  std::string_view framework;
-  std::string_view version;
-  std::string_view source;
-};
-constexpr FirstRelease kMixedWindows = {
-    "megatron-core", kFirstWithMixedWindows,
-    "the first release with windows in some layers only, sinks of attention and biases of experts "
-    "(\"Enable SWA mixing with attention\", \"Fix sink attention TP\" and \"Enable bias in expert "
-    "MLP\", CHANGELOG.md of Megatron-Core 0.15.0)"};
+bool HasMixedWindows(const ModelSpec& model) {
+  const std::vector<LayerRun> runs = RunsOf(model);
+  const auto has_window = [](const LayerRun& run) { return run.kind.sliding_window > 0; };
+  return std::ranges::any_of(runs, has_window) && !std::ranges::all_of(runs, has_window);
+}
 
-bool NeedsFirstRelease(const ModelSpec& model) {
-  return HasMixedWindows(model) || model.attention_sinks || HasExpertBiases(model);
+bool IsLaterMegatron(const FrameworkProfile& profile) {
+  return profile.name == kMegatronCore && profile.version == kLaterMegatron;
 }
 
 }  // namespace
@@ -61,14 +58,18 @@ std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, Framewor
   return violations;
 }
 
-bool HasMixedWindows(const ModelSpec& model) {
-  const std::vector<LayerRun> runs = RunsOf(model);
-  const auto has_window = [](const LayerRun& run) { return run.kind.sliding_window > 0; };
-  return std::ranges::any_of(runs, has_window) && !std::ranges::all_of(runs, has_window);
-}
-
-bool HasExpertBiases(const ModelSpec& model) {
-  return model.moe.has_value() && HasFeedForwardBias(model);
+std::vector<ModelPart> PartsOfLaterMegatron(const ModelSpec& model) {
+  std::vector<ModelPart> parts;
+  const auto add = [&](bool has, std::string_view field, std::string_view what) {
+    if (has) parts.push_back({.field = field, .what = what});
+  };
+  add(HasMixedWindows(model), "model.layers", "windows in some layers");
+  add(model.attention_sinks, "model.attention_sinks", "sinks of attention");
+  add(model.moe.has_value() && HasFeedForwardBias(model), "model.biases", "biases of experts");
+  add(model.mlp == MlpKind::kQuickGeglu &&
+          (model.glu_offset != 0 || model.activation_clamp.has_value()),
+      "model.activation_clamp", "an offset and a limit of the gate");
+  return parts;
 }
 
 std::string UnknownFramework(const std::string& name, const FrameworkLibrary& frameworks) {
@@ -85,8 +86,8 @@ FoundFramework FindFramework(const WorkloadRequest& workload, const ModelSpec& m
                              const Knowledge& knowledge) {
   const std::string name = workload.framework_name.value_or("generic");
   std::string version = workload.framework_version.value_or("");
-  if (version.empty() && name == kMixedWindows.framework && NeedsFirstRelease(model)) {
-    version = kMixedWindows.version;
+  if (version.empty() && name == kMegatronCore && !PartsOfLaterMegatron(model).empty()) {
+    version = kLaterMegatron;
   }
   return knowledge.frameworks.Find(name, version);
 }
@@ -124,9 +125,10 @@ std::string WhyUnknownVersion(std::string_view framework, std::string_view versi
 }
 
 std::string VersionSource(const FrameworkProfile& profile) {
-  const bool is_first =
-      profile.name == kMixedWindows.framework && profile.version == kMixedWindows.version;
-  return std::string(is_first ? kMixedWindows.source : "the framework's default profile");
+  if (!IsLaterMegatron(profile)) return "the framework's default profile";
+  return "the first release with windows in some layers only, sinks of attention and biases of "
+         "experts (\"Enable SWA mixing with attention\", \"Fix sink attention TP\" and \"Enable "
+         "bias in expert MLP\", CHANGELOG.md of Megatron-Core 0.15.0)";
 }
 
 std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile) {

@@ -13,21 +13,23 @@
 
 namespace meshwright {
 
-// The release of Megatron-Core that builds gpt-oss: windows in some layers only, sinks of attention
-// and biases of experts ("Enable SWA mixing with attention", "Enable bias in expert MLP", "Fix sink
-// attention TP", CHANGELOG of 0.15.0).
-inline constexpr std::string_view kFirstWithMixedWindows = "0.15";
+// The first release of Megatron-Core that builds the parts of PartsOfLaterMegatron (its CHANGELOG:
+// "Enable SWA mixing with attention", "Enable bias in expert MLP", "Fix sink attention TP").
+inline constexpr std::string_view kLaterMegatron = "0.15";
+
+// A part of a model that not every release of a framework builds.
+struct ModelPart {
+  std::string_view field = {};
+  std::string_view what = {};  // for people
+};
+
+// Returns the parts of a model that Megatron-Core builds from kLaterMegatron on only.
+std::vector<ModelPart> PartsOfLaterMegatron(const ModelSpec& model);
 
 // Returns the profile of the framework and the version that the workload names; without a version,
 // one that builds the model, if there is one.
 FoundFramework FindFramework(const WorkloadRequest& workload, const ModelSpec& model,
                              const Knowledge& knowledge);
-
-// Returns true if some layers have a window and others have none, which not every release builds.
-bool HasMixedWindows(const ModelSpec& model);
-
-// Returns true if the experts of the model have biases.
-bool HasExpertBiases(const ModelSpec& model);
 
 // Returns the description of a name that no profile has. What runs another framework has an export
 // of that one's plans.
