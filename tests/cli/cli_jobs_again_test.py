@@ -20,7 +20,12 @@ class RetryTest(ServedFolder):
         first = self.attempts(address, study)
         self.assertEqual([a["outcome"] for a in first], ["crash", "crash"])
         self.let_jobs_wait()
-        self.run_cli("--server", address, "study", "retry", study)
+        refused = self.run_cli("--server", address, "study", "retry", study, "--failure-class", "hang", expect=6)
+        self.assertIn("of class 'hang'; it has crash", refused.stderr)
+        both = self.run_cli("--server", address, "study", "retry", study, "--trial", "1", "--failure-class", "crash",
+                            expect=2)
+        self.assertIn("--failure-class", both.stderr)
+        self.run_cli("--server", address, "study", "retry", study, "--failure-class", "crash")
         self.wait_for(lambda: len(self.began()) == 3)
         self.wait_for(lambda: self.states() == ["ended", "ended", "running"])
         self.server.kill()
@@ -38,7 +43,8 @@ class RetryTest(ServedFolder):
         audit = json.loads(self.run_cli("--server", address, "server", "audit", "--study", study, "--output",
                                         "json").stdout)["events"]
         self.assertEqual([(event["method"], event["code"]) for event in audit],
-                         [("RetryTrials", "FAILED_PRECONDITION"), ("RetryTrials", "OK"), ("CreateStudy", "OK")])
+                         [("RetryTrials", "FAILED_PRECONDITION"), ("RetryTrials", "OK"), ("RetryTrials", "FAILED_PRECONDITION"),
+                          ("CreateStudy", "OK")])
         self.run_cli("--server", address, "study", "delete", study)
         self.run_cli("--server", address, "study", "show", study, expect=5)
         self.assertEqual(self.rows("SELECT id FROM attempts"), [])

@@ -11,16 +11,8 @@ import subprocess
 import sys
 import threading
 import unittest
-import urllib.request
 
-from programs import MESHWRIGHT, MESHWRIGHTD, Folder
-
-
-def ask(http, path, body=None, method=None):
-    request = urllib.request.Request(http + path, json.dumps(body).encode() if body is not None else None,
-                                     headers={"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.load(answer)
+from programs import MESHWRIGHT, MESHWRIGHTD, Folder, ask
 
 
 class Server:

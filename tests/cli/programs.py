@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 MESHWRIGHT, MESHWRIGHTD, EXAMPLES = (pathlib.Path(arg).resolve() for arg in sys.argv[1:4])
 LLAMA = EXAMPLES / "llama2-70b"
@@ -34,6 +35,14 @@ OWN_FIELDS = re.compile(r'"(study_id|seconds)": [^,\n]*')
 def alike(answer):
     """Returns an answer in JSON without what differs between answers to equal questions."""
     return OWN_FIELDS.sub("", answer)
+
+
+def ask(http, path, body=None, method=None):
+    """Returns the JSON that a server answers to a request over HTTP."""
+    request = urllib.request.Request(http + path, json.dumps(body).encode() if body is not None else None,
+                                     headers={"Content-Type": "application/json"}, method=method)
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return json.load(answer)
 
 
 # The fields that the contract promises for an estimate.

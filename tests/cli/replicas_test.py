@@ -21,7 +21,7 @@ import urllib.request
 import grpc
 
 from jobs_folder import CLUSTER, MODEL, WORKLOAD, JobsFolder, wait_until
-from programs import MESHWRIGHTD, TINY_CLUSTER, TINY_MODEL, TINY_WORKLOAD
+from programs import MESHWRIGHTD, TINY_CLUSTER, TINY_MODEL, TINY_WORKLOAD, ask
 
 KILLS = int(sys.argv.pop(6)) if len(sys.argv) > 6 and sys.argv[6].isdigit() else 4
 LEASE_SECONDS = 2
@@ -33,13 +33,6 @@ REPLAY = {"launcher": "replay", "max_trials": 10, "replay": [
     {"plan": {"tensor_parallel": 1}, "outcome": "oom"},
     {"plan": {"tensor_parallel": 4}, "outcome": "crash"}]}
 ENDED = ("succeeded", "failed", "cancelled")
-
-
-def ask(http, path, body=None, method=None):
-    request = urllib.request.Request(http + path, json.dumps(body).encode() if body is not None else None,
-                                     headers={"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.load(answer)
 
 
 class Replica:

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { WatchStudyResponse } from '../../src/api/wire';
 import { memoryParts, memorySpec, stagesSpec } from '../../src/charts/memory';
@@ -41,6 +42,15 @@ describe('the uncertainty of a step', () => {
       ['scale', 0.2, null],
       ['matmul', 0.1, 'published'],
     ]);
+  });
+  it('has a name for each source that the program knows, in each language', () => {
+    const header = readFileSync('../search_space/spec/estimate.h', 'utf8');
+    const known = header.slice(header.indexOf('namespace uncertainty_source {'), header.indexOf('}  // namespace uncertainty_source'));
+    const words = [...known.matchAll(/= "(\w+)"/g)].map((match) => match[1] ?? '');
+    expect(words).toContain('memory_pressure');
+    for (const language of ['en', 'zh-CN'] as const) {
+      for (const word of words) expect(textOf(language).word('uncertaintySource', word)).not.toBe(word);
+    }
   });
   it('is not told where a vendor’s model gave the interval', () => {
     expect(uncertaintySpec('Plan 1', estimate({ uncertainty_ratio_by_source: {} }), text)).toBeUndefined();
