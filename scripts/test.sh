@@ -3,7 +3,7 @@
 # and the messages of commits, builds and tests the presets release, dev (address and
 # undefined-behaviour sanitizers) and tsan, runs clang-tidy on changed files, and tries the Debian package
 # in an empty Debian. Every part runs, even after one has failed; the exit code is 0 if all passed. A
-# preset is built while the tests of the one before it run.
+# preset is built while the tests of the one before it run, and the package is tried beside those of dev.
 #
 # Tests that have passed before with the same inputs are spared (scripts/kept_verdicts.py); a fresh clone
 # has none.
@@ -63,24 +63,30 @@ times() {
   [[ ! -f $log ]] || { echo; echo "preset $1: $(scripts/test_times.py "$log")"; }
 }
 
-# begin_build PRESET: builds it at low priority beside the tests of another preset, because these leave a
-# third of the processors idle. The builder has a process group of its own, which ends with this script.
-builder=
-begin_build() {
-  mkdir -p "build/$1"
+# begin NAME COMMAND...: runs it at low priority beside the tests that follow, because these leave a third
+# of the processors idle. It has a process group of its own, which ends with this script.
+declare -A beside=()
+begin() {
+  local name=$1
+  shift
+  mkdir -p build/beside
   set -m
-  nice -n 5 scripts/build.sh "$1" >"build/$1/ahead.log" 2>&1 &
-  builder=$!
+  nice -n 5 "$@" >"build/beside/$name.log" 2>&1 &
+  beside[$name]=$!
   set +m
 }
-trap '[[ -z $builder ]] || kill -- "-$builder" 2>/dev/null || true' EXIT
+end_all() {
+  local group
+  for group in "${beside[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+}
+trap end_all EXIT
 
-# Ends when the build that has been begun has ended, with its output and its status.
-finish_build() {
-  local status=0
-  wait "$builder" || status=$?
-  builder=
-  cat "build/$1/ahead.log" >&2
+# finish NAME: ends when what has been begun has ended, with its output and its status.
+finish() {
+  local name=$1 status=0
+  wait "${beside[$name]}" || status=$?
+  unset "beside[$name]"
+  cat "build/beside/$name.log" >&2
   return "$status"
 }
 
@@ -88,9 +94,9 @@ finish_build() {
 build_and_test() {
   rm -f "build/$1/"{ctest.log,tests.log,verdicts.xml,Testing/Temporary/LastTest.log}
   local status=0 start=$SECONDS
-  if [[ -n $builder ]]; then finish_build "$1" || status=$?; else scripts/build.sh "$1" || status=$?; fi
+  if [[ -n ${beside[build-$1]-} ]]; then finish "build-$1" || status=$?; else scripts/build.sh "$1" || status=$?; fi
   summary+=("$(printf '%-16s %-6s %5d s' "  $1: build" '' $((SECONDS - start)))")
-  [[ $# -eq 1 ]] || begin_build "$2"
+  [[ $# -eq 1 ]] || begin "build-$2" scripts/build.sh "$2"
   [[ $status -eq 0 ]] && run_tests "$1"
 }
 
@@ -101,10 +107,11 @@ if [[ -n $quick ]]; then
   part release build_and_test release
 else
   part release build_and_test release dev
+  begin package scripts/package.sh --try
   part dev build_and_test dev tsan
   part tsan build_and_test tsan
   part clang-tidy scripts/lint.sh tidy
-  part package scripts/package.sh --try
+  part package finish package
   presets=(tsan dev release)
 fi
 
