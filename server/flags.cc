@@ -102,6 +102,11 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
                "allow jobs also without them: for everybody who can connect, as root, and with the "
                "paths and commands that requests state");
+  app.add_option("--study-device-hours", flags.study_device_hours,
+                 "device hours that the jobs of one study may take; a study has to state a budget "
+                 "within it (no limit)")
+      ->type_name("HOURS")
+      ->check(CLI::Range(0.001, 1e9));
   app.add_option("--drain-seconds", flags.drain_seconds,
                  "time that calls get to end in after SIGTERM or SIGINT; the others are cancelled")
       ->type_name("SECONDS")
@@ -130,6 +135,9 @@ std::vector<std::string> FlagConflicts(const Flags& flags) {
   }
   if (!tls.client_authority.empty() && tls.certificate.empty()) {
     conflicts.emplace_back("tls-client-ca needs tls-cert and tls-key");
+  }
+  if (flags.study_device_hours.has_value() && !flags.allows_jobs) {
+    conflicts.emplace_back("study-device-hours needs allow-jobs");
   }
   if (flags.allows_http_writes && flags.http.empty()) {
     conflicts.emplace_back("http-writes needs http");

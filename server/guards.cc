@@ -65,6 +65,9 @@ void Reload(const Flags& flags, const Reloadable& lists) {
 
 absl::StatusOr<JobRules> JobRulesOf(const Flags& flags) {
   JobRules rules = {.takes_stated_jobs = flags.allows_insecure_jobs || !flags.allows_jobs};
+  if (flags.study_device_hours.has_value()) {
+    rules.study_device_seconds = 3600 * *flags.study_device_hours;
+  }
   if (flags.job_templates.empty()) return rules;
   ASSIGN_OR_RETURN(JobTemplates templates, JobTemplates::Load(flags.job_templates));
   rules.templates->Replace(std::move(templates));

@@ -26,6 +26,7 @@ v1::GetServerInfoResponse InfoOf(const ServerOptions& options, const Knowledge& 
   return DescribeServer(knowledge, store_schema_version,
                         {.cost_models = options.cost_models,
                          .job_templates = options.jobs.templates->Current()->names(),
+                         .study_device_seconds = options.jobs.study_device_seconds,
                          .connection_limit = options.connection_limit,
                          .host_connection_limit = options.host_connection_limit,
                          .watch_limit = options.watch_limit,

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -22,6 +24,7 @@
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -260,7 +263,9 @@ TEST_F(JobTemplatesTest, ANameStandsForTheTemplate) {
   job.set_time_limit_seconds(600);
   job.mutable_metrics()->set_warmup_steps(3);
   job.mutable_metrics()->add_fields("step_time=s");
-  ASSERT_TRUE(templates.Resolve(job).ok());
+  std::vector<FieldViolation> found;
+  templates.Resolve(job, found);
+  EXPECT_TRUE(found.empty());
   EXPECT_FALSE(job.has_template_name());
   EXPECT_EQ(job.folder(), "/shared/jobs");
   EXPECT_EQ(job.command_size(), 2);
@@ -366,7 +371,51 @@ TEST_F(JobTemplatesTest, AStrangerNamesNoPathAndNoCommand) {
 TEST_F(JobTemplatesTest, WithoutTemplatesTheAnswerSaysHowToGetSome) {
   v1::JobTemplate job;
   job.set_folder("/tmp");
-  EXPECT_THAT(std::string(JobTemplates().Resolve(job).message()), HasSubstr("--job-templates"));
+  std::vector<FieldViolation> found;
+  JobTemplates().Resolve(job, found);
+  ASSERT_FALSE(found.empty());
+  EXPECT_THAT(found.front().description, HasSubstr("--job-templates"));
+}
+
+TEST_F(JobTemplatesTest, AStudyStatesABudgetWithinThatOfTheServer) {
+  WriteTwo();
+  const JobRules rules = {.templates = std::make_shared<KnownTemplates>(Load()),
+                          .study_device_seconds = 3600};
+  v1::CreateStudyRequest request;
+  v1::TrialRequest& trials = *request.mutable_question()->mutable_trials();
+  trials.mutable_job()->set_template_name("train");
+  const auto refusal = [&] { return std::string(ResolveJob(rules, request).message()); };
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("trials.max_device_seconds = missing"), HasSubstr("at most 3600")));
+  trials.set_max_device_seconds(3601);
+  EXPECT_THAT(refusal(), HasSubstr("trials.max_device_seconds = 3601"));
+  trials.set_max_device_seconds(std::nan(""));
+  EXPECT_THAT(refusal(), HasSubstr("trials.max_device_seconds = nan"));
+  // Each mistake is named, and nothing is resolved.
+  trials.mutable_job()->set_template_name("other");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("max_device_seconds"), HasSubstr("probe, train")));
+  trials.mutable_job()->set_template_name("train");
+  trials.set_max_device_seconds(3600);
+  EXPECT_TRUE(ResolveJob(rules, request).ok());
+  EXPECT_EQ(trials.job().folder(), "/shared/jobs");
+  // Jobs that are taken as they are stated have the limit too; a study without jobs has none.
+  const JobRules stated = {.takes_stated_jobs = true, .study_device_seconds = 3600};
+  request.mutable_question()->mutable_trials()->mutable_job()->Clear();
+  EXPECT_TRUE(ResolveJob(stated, request).ok());
+  trials.clear_max_device_seconds();
+  EXPECT_FALSE(ResolveJob(stated, request).ok());
+  trials.clear_job();
+  EXPECT_TRUE(ResolveJob(stated, request).ok());
+}
+
+TEST_F(JobTemplatesTest, TheBudgetOfAStudyIsALimitOfTheServer) {
+  RunningServer running(ServerOptions{.jobs = {.study_device_seconds = 7200}});
+  const auto info = running.client().GetServerInfo();
+  std::int64_t value = 0;
+  for (const v1::ServerLimit& limit : info->limits()) {
+    if (limit.name() == "study_device_seconds") value = limit.value();
+  }
+  EXPECT_EQ(value, 7200);
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

@@ -125,6 +125,18 @@ std::optional<double> QueueLimitOf(const v1::JobTemplate& job) {
   return job.queue_limit_seconds();
 }
 
+// Adds a mistake unless the trials state a budget of device seconds within the limit.
+void CheckDeviceSeconds(const v1::TrialRequest& trials, double limit,
+                        std::vector<FieldViolation>& found) {
+  if (trials.has_max_device_seconds() && trials.max_device_seconds() <= limit) return;
+  const std::string stated =
+      trials.has_max_device_seconds() ? fmt::format("{}", trials.max_device_seconds()) : "missing";
+  found.push_back(Mistake("trials.max_device_seconds",
+                          fmt::format("{}; must be at most {}, which this server allows for the "
+                                      "jobs of a study",
+                                      stated, limit)));
+}
+
 }  // namespace
 
 absl::StatusOr<JobTemplates> JobTemplates::Load(const std::string& folder) {
@@ -155,8 +167,8 @@ std::vector<std::string> JobTemplates::names() const {
   return names;
 }
 
-absl::Status JobTemplates::Resolve(v1::JobTemplate& job) const {
-  std::vector<FieldViolation> found;
+void JobTemplates::Resolve(v1::JobTemplate& job, std::vector<FieldViolation>& found) const {
+  const std::size_t earlier = found.size();
   const auto named = by_name_.find(job.template_name());
   const std::string known = by_name_.empty()
                                 ? "this server has none; its operator gives it some with "
@@ -176,13 +188,12 @@ absl::Status JobTemplates::Resolve(v1::JobTemplate& job) const {
     CheckLimit("time_limit_seconds", TimeLimitOf(job), TimeLimitOf(own), found);
     CheckLimit("queue_limit_seconds", QueueLimitOf(job), QueueLimitOf(own), found);
   }
-  if (!found.empty()) return InvalidFields(found);
+  if (found.size() > earlier) return;
   v1::JobTemplate resolved = named->second;
   job.clear_template_name();
   if (job.metrics().fields_size() > 0) resolved.mutable_metrics()->clear_fields();
   resolved.MergeFrom(job);
   job = std::move(resolved);
-  return absl::OkStatus();
 }
 
 void KnownTemplates::Replace(JobTemplates templates) {
@@ -198,9 +209,18 @@ std::shared_ptr<const JobTemplates> KnownTemplates::Current() const {
 
 absl::Status ResolveJob(const JobRules& rules, v1::CreateStudyRequest& request) {
   if (!request.question().trials().has_job()) return absl::OkStatus();
-  v1::JobTemplate& job = *request.mutable_question()->mutable_trials()->mutable_job();
-  if (rules.takes_stated_jobs && !job.has_template_name()) return absl::OkStatus();
-  return rules.templates->Current()->Resolve(job);
+  v1::TrialRequest& trials = *request.mutable_question()->mutable_trials();
+  std::vector<FieldViolation> found;
+  if (rules.study_device_seconds.has_value()) {
+    CheckDeviceSeconds(trials, *rules.study_device_seconds, found);
+  }
+  v1::JobTemplate job = trials.job();
+  if (!rules.takes_stated_jobs || job.has_template_name()) {
+    rules.templates->Current()->Resolve(job, found);
+  }
+  if (!found.empty()) return InvalidFields(found);
+  *trials.mutable_job() = std::move(job);
+  return absl::OkStatus();
 }
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
 #include "meshwright/v1/trial.pb.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 
@@ -26,9 +28,10 @@ class JobTemplates {
   [[nodiscard]] std::vector<std::string> names() const;
 
   // Puts the template that the job names in the place of the name, with the limits and metrics that
-  // the job states. INVALID_ARGUMENT names every other field that it states, an unknown name with
-  // those that there are, and limits above those that the template states.
-  [[nodiscard]] absl::Status Resolve(v1::JobTemplate& job) const;
+  // the job states. Otherwise it leaves the job as it is, and adds to `found` every other field
+  // that the job states, an unknown name with those that there are, and limits above those that the
+  // template states.
+  void Resolve(v1::JobTemplate& job, std::vector<FieldViolation>& found) const;
 
  private:
   std::map<std::string, v1::JobTemplate> by_name_;
@@ -53,9 +56,12 @@ struct JobRules {
   // True: a job that names no template is taken as it is stated, because the server runs none, or
   // because its operator allows it.
   bool takes_stated_jobs = false;
+  // Devices x seconds that the jobs of one study may take; absent: no limit.
+  std::optional<double> study_device_seconds = {};
 };
 
-// Resolves the job of a request to create a study, if it has one.
+// Resolves the job of a request to create a study, if it has one. INVALID_ARGUMENT also names a
+// budget that is above the rules' limit, or missing though there is one.
 absl::Status ResolveJob(const JobRules& rules, v1::CreateStudyRequest& request);
 
 }  // namespace meshwright

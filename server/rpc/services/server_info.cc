@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "server/convert/catalog_wire.h"
 #include "server/rpc/calls/limits.h"
@@ -19,7 +20,7 @@ struct Limit {
 
 // docs/limits.md describes these.
 std::vector<Limit> LimitsOf(const ServerFacts& facts) {
-  return {
+  std::vector<Limit> limits = {
       {"request_bytes", kMaxRequestBytes, "bytes", "request"},
       {"case_count", kMaxCases, "elements", "request"},
       {"history_row_count", kMaxRows, "elements", "request"},
@@ -41,6 +42,12 @@ std::vector<Limit> LimitsOf(const ServerFacts& facts) {
       {"connection_waiting_heavy_call_count", kWaitingHeavyCallsOfConnection, "calls",
        "connection"},
   };
+  if (facts.study_device_seconds.has_value()) {
+    limits.push_back({"study_device_seconds",
+                      static_cast<std::int64_t>(*facts.study_device_seconds), "device seconds",
+                      "study"});
+  }
+  return limits;
 }
 
 }  // namespace

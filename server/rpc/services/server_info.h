@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@ namespace meshwright {
 
 // The facts about a server that its options decide.
 struct ServerFacts {
-  std::vector<std::string> cost_models = {};    // names
-  std::vector<std::string> job_templates = {};  // names
+  std::vector<std::string> cost_models = {};        // names
+  std::vector<std::string> job_templates = {};      // names
+  std::optional<double> study_device_seconds = {};  // absent: no limit
   // The limits of what all callers together, and those on one machine, may have open.
   int connection_limit = 0;
   int host_connection_limit = 0;
