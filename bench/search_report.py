@@ -27,17 +27,19 @@ COMPARED = ("gpt3_175b_on_64_a100", "gpt3_175b_on_512_a100", "gpt3_175b_on_4096_
 EXIT_INFEASIBLE = 4
 
 COUNTED = """\
-A plan counts when its step time and the memory of each of its stages were computed; what a bound
-cut away does not count. One thread, layers priced before. `ClosedFormWarm`: 1,000 plans drawn from
-the whole space. `Finalist`: 16 stages, 128 micro-batches, the pipeline simulated."""
+A plan counts if its step time and the memory of each of its stages were computed. Plans that a
+bound cut do not count. All benchmarks use one thread, and the costs of layers were calculated
+before. `ClosedFormWarm` has 1,000 random plans of the whole space. `Finalist` simulates the
+pipeline of a plan with 16 stages and 128 micro-batches."""
 
 COMPARISON = """\
-Same model, devices and batch, one core, seconds of processor time. Calculon's
-`llm-optimal-execution --mbs-break` runs on pieces of its search drawn at random, until {seconds} s
-are spent. Its executions are all that it tries, also those that it gives up before their time is
-known; good ones have a time, and fit. Ours are plans of `ClosedFormWarm/gpt3_175b_on_4096_a100` as
-counted above. Its whole search is the sample's time scaled to all pieces; our answer is the whole
-process. The two spaces are not the same."""
+Both programs have the same model, devices and batch, and one core; times are seconds of processor
+time. Calculon's `llm-optimal-execution --mbs-break` runs on random pieces of its search until
+{seconds} s are spent. *Executions* are all that it tries, including those that it rejects before
+their time is known. *Good* ones have a time and fit. *Our plans* are those of
+`ClosedFormWarm/gpt3_175b_on_4096_a100`, counted as above. *Its search* is the time of the sample
+scaled to all pieces; *our answer* is the time of the whole process. The two spaces are not the
+same."""
 
 
 def arguments():

@@ -47,9 +47,10 @@ SMALLEST_SHARE = 0.03
 GIB = 2**30
 
 LEGEND = """\
-`t` tensor, `p` pipeline, `v` virtual stages, `d` data, `c` context, `e` expert parallel (left out where
-1, but for `t`, `p` and `d`), `b` micro-batch, `z` ZeRO stage (`z3/8`: inside groups of 8), then
-recomputation and sequence parallelism (`sp`)."""
+`t` is tensor, `p` pipeline, `d` data, `c` context and `e` expert parallelism, and `v` the number of
+virtual stages. `b` is the micro-batch size, and `z` the ZeRO stage (`z3/8`: inside groups of 8).
+Sizes of 1 are left out, except those of `t`, `p` and `d`. Recomputation and sequence parallelism
+(`sp`) follow."""
 
 
 def fail(words, code=1):
@@ -357,18 +358,18 @@ def source_page(exam, source):
         files[f"{FOLDER}/{name}"] = scatter(exam, time_points, f"{source}: step time", "s")
         chosen = worst(time_points, WORST_TIMES)
         text += ["## Step time", f"![Predicted against measured step time of {source}]({name})",
-                 wrap(f"The worst {len(chosen)} of {len(time_points)} rows, by max(p/m, m/p), with the shares of "
-                      "the predicted step above 3 %. Plans: " + LEGEND),
+                 wrap(f"The table has {len(chosen)} of {len(time_points)} rows, those with the greatest max(p/m, m/p). Its last "
+                      "column has the parts that take more than 3 % of the predicted step. In plans, " + LEGEND),
                  worst_table(chosen, "s", step_parts, "where the predicted step goes, %")]
     if memory_points:
         name = f"{source}-memory.svg"
         files[f"{FOLDER}/{name}"] = scatter(exam, memory_points, f"{source}: peak memory", "GiB")
         chosen = worst(memory_points, WORST_MEMORIES)
-        kind = ("in use on the device (`reserved_memory_bytes`; `reserve` is what stays beside the peak)"
-                if source in exam.score.RESERVED else "allocated (`peak_memory_bytes`)")
+        kind = ("the memory in use on the device (`reserved_memory_bytes`; `reserve` is its part that is not in the peak)"
+                if source in exam.score.RESERVED else "the allocated memory (`peak_memory_bytes`)")
         text += ["## Peak memory", f"![Predicted against measured peak memory of {source}]({name})",
-                 wrap(f"Memory {kind}. The worst {len(chosen)} of {len(memory_points)} rows, with the kinds above 3 %."
-                      + ("" if time_points else " Plans: " + LEGEND)),
+                 wrap(f"The figures are {kind}. The table has the {len(chosen)} worst of {len(memory_points)} rows, with the "
+                      "kinds of memory above 3 %." + ("" if time_points else " In plans, " + LEGEND)),
                  worst_table(chosen, "GiB", memory_parts, "what fills the device, GiB")]
     files[f"{FOLDER}/{source}.md"] = "\n\n".join(text) + "\n"
     return files
@@ -397,8 +398,8 @@ def completed_page(exam, completed):
                for i, recipe in enumerate(completed.used)]
     words = "where the predicted step goes, %"
     text = [STAMP, "# Completed runs",
-            wrap("Runs that leave out a fact which a public recipe of the exact version states. What was taken from where "
-                 "is kept in [recipes.json](recipes.json). Plans: " + LEGEND),
+            wrap("These runs do not state all facts, but a public recipe of the same version does. [recipes.json](recipes.json) "
+                 "lists the facts and their recipes. In plans, " + LEGEND),
             f"![Predicted against measured step time of completed runs]({name})",
             table(["case", "model", "dev", "chip", "plan", "measured s", "predicted s", "p/m", words],
                   worst_rows(sorted(points, key=lambda p: p[0]["case"]["id"]), step_parts), left={0, 1, 3, 4, 8}),

@@ -44,15 +44,15 @@ WORDS = {
 # The pages of inputs: file, title, first message, what comes before the tables.
 INPUTS = [
     ("model.md", "Model", "Model",
-     "The model of a question, in Meshwright's own words. A `config.json` of the Hugging Face hub does as well\n"
-     "([models](../models.md))."),
+     "This page describes a model in Meshwright's own keys. A `config.json` of the Hugging Face hub is accepted\n"
+     "too ([models](../models.md))."),
     ("workload.md", "Workload", "Workload",
-     "How the model is trained. Only the first two fields are required; the answer lists every default that\n"
-     "was applied."),
+     "A workload states how the model is trained. Only the first two fields are required. The answer lists\n"
+     "every default that was applied."),
     ("cluster.md", "Cluster", "Cluster",
-     "The machines. Flags, Slurm, Kubernetes and this machine can state them too ([clusters](../clusters.md))."),
+     "A cluster states the machines. Flags, Slurm, Kubernetes and this machine can state them too\n([clusters](../clusters.md))."),
     ("plan.md", "Plan", "Plan",
-     "One way to partition a training step across the devices: `evaluate`, `compare` and `--baseline` take it."),
+     "A plan states how a training step is partitioned across the devices. `evaluate`, `compare` and `--baseline`\ntake it."),
 ]
 
 # The pages of messages: file, title, .proto files.
@@ -165,8 +165,8 @@ def configuration_page():
         meaning = " ".join(words)
         rows.append([f"`{key}`", f"`{value}`", cell(meaning[0].upper() + meaning[1:] + ".")])
     return page("Configuration of the server",
-                "Each key of the configuration file is a flag of `meshwrightd` too\n"
-                "([configuration](../configuration.md)). Values in capitals stand for your own.",
+                "Each key of the configuration file is also a flag of `meshwrightd`\n"
+                "([configuration](../configuration.md)). Replace values in capitals by your own.",
                 table(["key", "default or form", "meaning"], rows))
 
 
@@ -178,8 +178,8 @@ def index_page():
         + [("configuration.md", "configuration of the server", "every key of the file"),
            ("exit_codes.md", "exit codes", "how the programs end"),
            ("errors.md", "errors", "the reasons that errors name")])]
-    return page("Reference", "These pages are written from the source. `meshwright COMMAND --help` describes the\n"
-                "command line. In JSON, 64-bit integers may be strings; units stand in the names of fields.",
+    return page("Reference", "A script writes these pages from the source. `meshwright COMMAND --help` describes the command\n"
+                "line. In JSON, 64-bit integers may be strings. The names of fields contain their units.",
                 table(["page", "content"], rows))
 
 

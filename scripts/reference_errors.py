@@ -84,8 +84,9 @@ def exit_codes_page(root):
     for name, (number, words) in exit_codes(root).items():
         causes = sorted(c for c, n in codes.items() if n == name) + sorted(r for r, n in reasons.items() if n == name)
         rows.append([str(number), cell(words), " ".join(f"`{c}`" for c in causes)])
-    return ["How `meshwright` and `meshwrightd` end. Scripts may rely on the numbers. `meshwright evaluate` ends\n"
-            "with 0 when every line was answered, also with errors of single lines and plans that do not fit.",
+    return ["`meshwright` and `meshwrightd` end with these codes. Scripts may rely on the numbers.\n"
+            "`meshwright evaluate` ends with 0 if every line got an answer. The answer may also be an error of\n"
+            "the line, or that the plan does not fit.",
             table(["code", "meaning", "codes and reasons of errors"], rows),
             "The reasons are explained on the page of [errors](errors.md)."]
 
@@ -98,8 +99,9 @@ def errors_page(root):
         exits = {numbers[reasons.get(reason, codes.get(status, "kExitInternal"))][0] for status in statuses}
         rows.append([f"`{reason}`", " ".join(f"`{s}`" for s in sorted(statuses) if s),
                      " ".join(map(str, sorted(exits))), cell(words)])
-    return ["An error has a canonical code, a reason that programs can match on, a message, and often the fields\n"
-            "that are wrong, each with its value and its limit. With `--output json`, they are `error.reason`,\n"
-            "`error.message` and `error.fields`; over gRPC, they are in the details of the status; over HTTP, in\n"
-            "the body ([http](../http.md)). An error without a reason of its own has its code as the reason.",
+    return ["An error has a canonical code, a stable reason that programs can test, and a message. It often has\n"
+            "the fields that are wrong, each with its value and its limit. With `--output json`, these are\n"
+            "`error.reason`, `error.message` and `error.fields`. Over gRPC, they are in the details of the\n"
+            "status, and over HTTP in the body ([http](../http.md)). An error without a reason of its own has its\n"
+            "code as the reason.",
             table(["reason", "code", "exit", "for example"], rows)]
