@@ -26,7 +26,7 @@ constexpr char kHead[] =
     "#\n"
     "# Each key is a flag of the same name. Keys behind a # have their defaults, if they have "
     "one.\n"
-    "# The command line wins over the file. A key that is not known is an error; meshwrightd\n"
+    "# The command line overrides the file. A key that is not known is an error; meshwrightd\n"
     "# --config FILE --check-config names all mistakes. docs/configuration.md has the rules.\n";
 
 // Returns the names that a file may use, without dashes.

@@ -34,8 +34,8 @@ void DeclareListeners(CLI::App& app, Flags& flags) {
                "--http");
   app.add_option(
          "--metrics", flags.metrics,
-         "HOST:PORT of this machine for a listener with /metrics only, which --http has too "
-         "(none)")
+         "HOST:PORT of this machine for a listener with /metrics only (none); --http "
+         "serves /metrics too")
       ->type_name("HOST:PORT");
 }
 
@@ -100,15 +100,16 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
                  "command and engine (none)")
       ->type_name("FOLDER");
   app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
-               "allow jobs also without them: for everybody who can connect, as root, and with the "
-               "paths and commands that requests state");
+               "allow jobs without --callers, Unix socket and --job-templates, and as root: everybody "
+               "who can connect can then run any command");
   app.add_option("--study-device-hours", flags.study_device_hours,
                  "device hours that the jobs of one study may take; a study has to state a budget "
                  "within it (no limit)")
       ->type_name("HOURS")
       ->check(CLI::Range(0.001, 1e9));
   app.add_option("--drain-seconds", flags.drain_seconds,
-                 "time that calls get to end in after SIGTERM or SIGINT; the others are cancelled")
+                 "after SIGTERM or SIGINT, the time that running calls have to end; later the server "
+                 "cancels them")
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();

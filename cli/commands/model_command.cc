@@ -191,8 +191,8 @@ void AddModelCommand(CLI::App& app, Program& program) {
   check.add_option("--chip", flags->chip, "chip to ask about (the first that the model names)");
   check.add_option(
       "--measured", flags->measured,
-      "JSON lines with measured results, as for --history: report how near the model comes to "
-      "them and which plan it would have chosen; the verdict does not depend on it");
+      "JSON lines with measured results, as for --history: report how far the estimates are "
+      "from them and which plan it would have chosen; the verdict does not depend on it");
   check.add_option("--json", flags->json, "also write the report to this file, as JSON");
   check.callback([flags, &program] {
     program.run = [flags, &program] { return Check(*flags, program.flags); };

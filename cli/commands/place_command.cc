@@ -119,8 +119,8 @@ void AddPlaceCommand(CLI::App& app, Program& program) {
            "the least relative throughput");
   AddWords(
       command, "--solver", options->solver, {"auto", "cbc", "glpk", "exact"},
-      "how to solve the integer program: auto takes the exact search for up to 12 jobs, and CBC "
-      "or GLPK, if it is installed, for more and for what that search does not prove");
+      "how to solve the integer program: auto takes the exact search for up to 12 jobs; for "
+      "more jobs, or if that search proves no optimum, it takes CBC or GLPK if one is installed");
   command
       .add_option("--solver-seconds", options->solver_seconds,
                   "time limit of CBC or GLPK for each program (60); the best assignment so far "

@@ -399,7 +399,8 @@ void AddStudyCommand(CLI::App& app, Program& program) {
                                               "number of a trial to run again (all that failed)");
   retry
       .add_option("--failure-class", options->retried_classes,
-                  "run those again whose newest attempt ended so: crash, timeout, node_failure ... "
+                  "run the trials again whose newest attempt ended with this class: crash, timeout, "
+                  "node_failure ... "
                   "(study trials --output json; all classes)")
       ->type_name("CLASS")
       ->excludes(trial);

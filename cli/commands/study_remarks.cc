@@ -143,7 +143,7 @@ void AddReviewCommands(CLI::App& group, Program& program) {
   CLI::App& update = *group.add_subcommand("update", "name, note or label a study");
   update.add_option("id", options->id, "id of the study")->required();
   update.add_option("--name", options->display_name, "name to show beside the id; empty: none");
-  update.add_option("--note", options->note, "what others should know about it; empty: none");
+  update.add_option("--note", options->note, "text for other readers; empty: none");
   update.add_option("--label", options->labels, "set a label: key=value; may be repeated");
   update.add_option("--remove-label", options->removed_labels, "remove the label with this key");
   update.callback([options, &program] {

@@ -16,7 +16,7 @@ void AddFilterOptions(CLI::App& command, MeasurementFlags& flags) {
   command.add_option("--outcome", flags.outcome, "only with this outcome");
   command.add_option("--up-to", flags.up_to_sequence, "only up to this sequence number");
   command.add_option("--retracted", flags.is_retracted,
-                     "true: only those marked as wrong; false: only those that count");
+                     "true: only those that were retracted; false: only the others");
 }
 
 void AddPageOptions(CLI::App& command, MeasurementFlags& flags) {

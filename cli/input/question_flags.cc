@@ -25,12 +25,12 @@ void SetFramework(const std::string& text, QuestionFlags& flags) {
 void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags) {
   CLI::Option* const from = command.add_option("--from", flags.path,
                                                "launch script or configuration of a training "
-                                               "framework: model, workload and plan; what other "
-                                               "files state wins; - is stdin");
+                                               "framework: model, workload and plan; other files "
+                                               "override what it states; - is stdin");
   command
       .add_option("--set", flags.variables,
-                  "set a variable of the script, as in NNODES=16; it wins over what the script "
-                  "assigns")
+                  "set a variable of the script, as in NNODES=16; it overrides what the "
+                  "script assigns")
       ->take_all()
       ->needs(from);
 }

@@ -35,7 +35,7 @@ CLI::Option* AddCaseOptions(CLI::App& command, CaseFlags& flags) {
   CLI::Option* const plan = command.add_option(
       "--plan", flags.plan,
       "a case (model, workload, cluster and plan), as YAML or JSON; or, beside --model or --from, "
-      "only the plan, in our keys or as for --from; - is stdin");
+      "only the plan, as a plan of Meshwright or as a file for --from; - is stdin");
   AddQuestionOptions(command, flags.question);
   return plan;
 }

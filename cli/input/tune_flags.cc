@@ -136,10 +136,10 @@ void AddTuneOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option(
       "--tie", flags.tie_probability,
       "two plans are tied if neither is faster with at least this probability (0.7); "
-      "of tied plans the surer and plainer one is recommended; 0.5: no ties");
+      "of tied plans, the one with less risk and simpler settings is recommended; 0.5: no ties");
   command.add_option("--mix-margin", flags.mix_margin,
-                     "in a cluster of several pools, mix them only if that surely gains more than "
-                     "this share over the best pool alone (0.05)");
+                     "in a cluster of several pools, mix them only if it is sure that the mix gains "
+                     "more than this share over the best pool alone (0.05)");
   command.add_flag("--pareto", flags.pareto,
                    "also find the fastest plans that leave 10, 20 and 30 % of each device's memory "
                    "free; each takes a search of its own");
@@ -151,7 +151,7 @@ void AddTuneOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--deadline", flags.deadline_seconds,
                      "seconds until the search ends with the best plan so far");
   command.add_option("--strategy", flags.strategy,
-                     fmt::format("how to search: one of {}; without it, the first",
+                     fmt::format("how to search: one of {}; the first is the default",
                                  fmt::join(StrategyNames(), ", ")));
   command.add_option("--evaluations", flags.evaluation_limit,
                      "limit on the plans that a strategy other than exhaustive tries (10000)");
