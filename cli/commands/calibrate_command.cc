@@ -168,8 +168,12 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
 int Calibrate(const CalibrateOptions& options, const GlobalFlags& flags) {
   const absl::StatusOr<v1::ChipCalibration> answer = RunCalibration(options, flags);
   const bool is_done = !answer.ok() || IsReady(*answer) || options.is_draft;
-  return Print(answer, flags.output, CalibrationReportText,
-               is_done ? kExitDone : kExitTrialsFailed);
+  return PrintAs(
+      answer, flags.output,
+      [](const v1::ChipCalibration& shown) {
+        return CalibrationReportText(shown, StdoutColumns());
+      },
+      is_done ? kExitDone : kExitTrialsFailed);
 }
 
 }  // namespace

@@ -164,7 +164,8 @@ int Check(const CheckFlags& check, const GlobalFlags& flags) {
     const absl::Status written = WriteWholeFile(check.json, CheckJson(*report), /*replaces=*/true);
     if (!written.ok()) return Fail(written, flags.output);
   }
-  PrintData(flags.output == OutputForm::kJson ? CheckJson(*report) : CheckReport(*report));
+  PrintData(flags.output == OutputForm::kJson ? CheckJson(*report)
+                                              : CheckReport(*report, StdoutColumns()));
   return IsPassed(*report) ? kExitDone : kExitTrialsFailed;
 }
 

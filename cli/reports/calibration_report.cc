@@ -4,18 +4,24 @@
 
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "cli/reports/wrap.h"
 
 namespace meshwright {
 namespace {
 
 constexpr char kMargin[] = "  ";
+constexpr char kRest[] = "    ";  // of a line that goes on
+
+// The widest values of figures that stand in a column of a narrow table, for example the name of a
+// curve and its first numbers.
+constexpr std::size_t kMostOfValue = 20;
 
 std::string ErrorText(const v1::FitError& error) {
   if (error.point_count() == 0) return "-";
   return fmt::format("{:.1f} / {:.1f} %", 100 * error.median_ratio(), 100 * error.p90_ratio());
 }
 
-std::string Operators(const v1::ChipCalibration& calibration) {
+std::string Operators(const v1::ChipCalibration& calibration, int columns) {
   Table table({{.title = "operator"},
                {.title = "points", .align = Align::kRight},
                {.title = "error before", .align = Align::kRight},
@@ -31,10 +37,10 @@ std::string Operators(const v1::ChipCalibration& calibration) {
                   ErrorText(fit.held_out()), fit.limit_ratio() > 0 ? limit : "-",
                   fit.is_needed() ? fit.verdict() : fit.verdict() + ", not needed"});
     if (!fit.advice().empty()) {
-      advice += fmt::format("{}{}: {}\n", kMargin, fit.name(), fit.advice());
+      advice += Wrapped(fmt::format("{}: {}", fit.name(), fit.advice()), columns, kMargin, kRest);
     }
   }
-  return table.Text(kMargin) + advice;
+  return table.Text(kMargin, columns) + advice;
 }
 
 // Shows how many times the expected seconds a step took.
@@ -44,7 +50,7 @@ std::string RanText(double measured_seconds, double expected_seconds) {
 
 std::string ExpectedText(double seconds) { return seconds > 0 ? SecondsText(seconds) : "-"; }
 
-std::string Steps(const v1::ChipCalibration& calibration) {
+std::string Steps(const v1::ChipCalibration& calibration, int columns) {
   if (calibration.steps().empty()) return "";
   Table table({{.title = "whole step"},
                {.title = "measured", .align = Align::kRight},
@@ -64,35 +70,39 @@ std::string Steps(const v1::ChipCalibration& calibration) {
                   RanText(step.measured_seconds(), step.expected_seconds()),
                   step.error().empty() ? interval : step.error()});
     if (!step.error_before().empty() && step.error_before() != step.error()) {
-      notes += fmt::format("{}{}, before: {}\n", kMargin, step.plan(), step.error_before());
+      notes += Wrapped(fmt::format("{}, before: {}", step.plan(), step.error_before()), columns,
+                       kMargin, kRest);
     }
   }
-  return fmt::format(
-      "\n{}{}{}ran: measured over expected time; 1.00 x is as expected. No figure was fitted to "
-      "these steps.\n",
-      table.Text(kMargin), notes, kMargin);
+  return "\n" + table.Text(kMargin, columns) + notes +
+         Wrapped(
+             "ran: measured over expected time; 1.00 x is as expected. No figure was fitted to "
+             "these steps.",
+             columns, kMargin, kMargin);
 }
 
 }  // namespace
 
-std::string CalibrationReportText(const v1::ChipCalibration& calibration) {
+std::string CalibrationReportText(const v1::ChipCalibration& calibration, int columns) {
   std::string text = fmt::format("calibration {} of {}, measured on {}: {}\n", calibration.name(),
                                  calibration.chip(), calibration.device_name(),
                                  calibration.verdict() == "ready" ? "ready" : "not ready, because");
   for (const std::string& reason : calibration.reasons()) {
-    text += fmt::format("{}{}\n", kMargin, reason);
+    text += Wrapped(reason, columns, kMargin, kRest);
   }
   text += "\n";
-  text += Operators(calibration) + Steps(calibration);
-  Table changes(
-      {{.title = "figure"}, {.title = "before"}, {.title = "now"}, {.title = "provenance"}});
+  text += Operators(calibration, columns) + Steps(calibration, columns);
+  Table changes({{.title = "figure"},
+                 {.title = "before", .most = kMostOfValue},
+                 {.title = "now", .most = kMostOfValue},
+                 {.title = "provenance"}});
   for (const v1::FigureChange& change : calibration.changes()) {
     changes.AddRow({change.name(), change.before().empty() ? "-" : change.before(), change.after(),
                     change.provenance()});
   }
-  text += "\n" + changes.Text(kMargin);
+  text += "\n" + changes.Text(kMargin, columns);
   for (const std::string& warning : calibration.warnings()) {
-    text += fmt::format("warning: {}\n", warning);
+    text += Wrapped(warning, columns, "warning: ", kMargin);
   }
   if (!calibration.stored_as().empty()) {
     text += fmt::format("\nwritten: {}\n", calibration.stored_as());

@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// Returns what `calibrate` prints for people.
-std::string CalibrationReportText(const v1::ChipCalibration& calibration);
+// Returns what `calibrate` prints for people, in lines of at most `columns` columns.
+std::string CalibrationReportText(const v1::ChipCalibration& calibration, int columns);
 
 }  // namespace meshwright

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/reports/table.h"
+#include "cli/reports/wrap.h"
 #include "server/plugins/accuracy.h"
 #include "server/plugins/conformance/conformance_report.h"
 #include "server/plugins/manifest.h"
@@ -101,20 +102,24 @@ std::string ModelCalibrationReport(const std::string& path, const StoredCalibrat
   return "calibrated\n" + table.Text(kIndent);
 }
 
-std::string CheckReport(const ConformanceReport& report) {
+std::string CheckReport(const ConformanceReport& report, int columns) {
   Table table({{.title = "check"}, {.title = "outcome"}, {.title = "requirement"}});
   for (const CheckResult& check : report.checks) {
     table.AddRow({check.name, std::string(Word(check.outcome)), check.what});
   }
-  std::string text = table.Text("");
+  std::string text = table.Text("", columns);
+  text += "\n";
   for (const CheckResult& check : report.checks) {
     if (check.detail.empty()) continue;
-    text += fmt::format("\n{}: {}: {}", check.name, Word(check.outcome), check.detail);
+    text += Wrapped(fmt::format("{}: {}: {}", check.name, Word(check.outcome), check.detail),
+                    columns, "", kIndent);
   }
   const auto failed =
       std::ranges::count(report.checks, CheckOutcome::kFailed, &CheckResult::outcome);
-  text += "\n\n";
-  if (!report.isolation.empty()) text += fmt::format("isolation: {}\n", report.isolation);
+  text += "\n";
+  if (!report.isolation.empty()) {
+    text += Wrapped(report.isolation, columns, "isolation: ", kIndent);
+  }
   if (failed > 0 && !report.log_tail.empty()) {
     text += fmt::format("the model wrote:\n{}\n", report.log_tail);
   }

@@ -16,6 +16,8 @@ std::string ModelTable(const v1::ListCostModelsResponse& list);
 std::string ModelReport(const ShownModel& shown);
 std::string TestTable(const std::vector<CalibrationTest>& tests);
 std::string ModelCalibrationReport(const std::string& path, const StoredCalibration& calibration);
-std::string CheckReport(const ConformanceReport& report);
+
+// Lines have at most `columns` columns, but for what the model itself wrote.
+std::string CheckReport(const ConformanceReport& report, int columns);
 
 }  // namespace meshwright

@@ -41,6 +41,7 @@ std::optional<RefusedFigure> RefusalOf(const FoundFigure& found) {
                        .value = found.text.empty() ? NumberText(found.value) : found.text,
                        .low = row->low,
                        .high = row->high,
+                       .is_at_edge = found.value >= row->low && found.value <= row->high,
                        .item = std::string(ItemOf(found.name)),
                        .size = found.size};
 }

@@ -419,12 +419,15 @@ std::vector<std::string> WhyNotReady(const ChipCalibration& calibration) {
         fmt::format("{}{}{} {}", fit.name, fit.detail.empty() ? "" : ", ", fit.detail, what));
   }
   for (const RefusedFigure& refused : calibration.refused) {
-    reasons.push_back(fmt::format("{} = {}; must be {} to {}: repeat item {}{}", refused.name,
-                                  refused.value, NumberText(refused.low), NumberText(refused.high),
-                                  refused.item,
+    reasons.push_back(fmt::format("{} = {}; must be {}{} to {}: repeat item {}{}", refused.name,
+                                  refused.value, refused.is_at_edge ? "inside the bounds " : "",
+                                  NumberText(refused.low), NumberText(refused.high), refused.item,
                                   refused.size.empty() ? "" : fmt::format(" ({})", refused.size)));
   }
-  if (calibration.is_quick) reasons.emplace_back("it was measured with --quick");
+  if (calibration.is_quick) {
+    reasons.emplace_back(
+        "it was measured with --quick: repeat all items without it, into another file");
+  }
   return reasons;
 }
 

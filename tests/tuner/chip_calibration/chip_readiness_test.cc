@@ -231,9 +231,11 @@ TEST(ChipReadinessTest, AFitThatEndsAtTheEdgeOfItsRangeIsRefusedWhole) {
                                bytes, 1e-7 + bytes / 2e13));
   }
   const ChipCalibration calibration = Calibrated(Item("elementwise", rows));
-  EXPECT_THAT(WhyNotReady(calibration),
-              Contains("memory_bound_efficiency_ratio = 2; must be 0.01 to 2: repeat item "
-                       "elementwise"));
+  EXPECT_THAT(
+      WhyNotReady(calibration),
+      Contains(
+          "memory_bound_efficiency_ratio = 2; must be inside the bounds 0.01 to 2: repeat item "
+          "elementwise"));
   for (const std::string_view figure :
        {"memory_bound_efficiency_ratio", "memory_bound_fixed_seconds"}) {
     EXPECT_EQ(FigureOf(calibration.entry, figure), FigureOf(Base(), figure)) << figure;
@@ -273,7 +275,9 @@ TEST(ChipReadinessTest, AQuickRunIsNothingToJudgeBy) {
   const auto calibration = CalibrateChip(Base(), *measurements, "x");
   ASSERT_TRUE(calibration.ok());
   EXPECT_FALSE(IsReady(*calibration));
-  EXPECT_THAT(WhyNotReady(*calibration), ElementsAre("it was measured with --quick"));
+  EXPECT_THAT(WhyNotReady(*calibration),
+              ElementsAre("it was measured with --quick: repeat all items without it, into another "
+                          "file"));
   EXPECT_THAT(calibration->warnings, Contains(HasSubstr("--quick")));
 }
 
