@@ -14,22 +14,10 @@ import time
 import unittest
 
 import pages
+from pages import commands_of
 
 SOURCE, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 GUIDES = sorted((SOURCE / "docs" / "guides").glob("*.md"))
-
-
-def commands_of(page):
-    """The lines of a page's commands: those that begin with "$ " or "> ", and each after a backslash."""
-    commands, is_open = [], False
-    for line in pages.lines_of(page.read_text()):
-        text = line.text.strip()
-        if line.is_code and (is_open or text.startswith(("$ ", "> "))):
-            commands.append(text if is_open else text[2:])
-            is_open = text.endswith("\\")
-        else:
-            is_open = False
-    return commands
 
 
 class GuidesTest(unittest.TestCase):
@@ -42,6 +30,7 @@ class GuidesTest(unittest.TestCase):
                        "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
         # A server that a guide starts ends with its shell.
         script = "\n".join(["set -e", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT", *commands_of(page)])
+        script = script.replace(pages.SHARE, ".")  # the folder has what the package has there
         start = time.monotonic()
         done = subprocess.run(["bash", "-x", "-c", script], cwd=folder, text=True, capture_output=True, env=environment,
                               timeout=300)

@@ -5,6 +5,7 @@ import pathlib
 import re
 
 MOST_WORDS = 1500
+SHARE = "/usr/share/meshwright"  # of the package, as pages write it
 MOST_COLUMNS = 100
 # Folders of the root that are not part of the repository.
 FOREIGN = {"build"}
@@ -55,6 +56,19 @@ def lines_of(text):
         lines.append(Line(number, line, in_fence or in_block))
         after_empty = False
     return lines
+
+
+def commands_of(page):
+    """The lines of a page's commands: those that begin with "$ " or "> ", and each after a backslash."""
+    commands, is_open = [], False
+    for line in lines_of(page.read_text()):
+        text = line.text.strip()
+        if line.is_code and (is_open or text.startswith(("$ ", "> "))):
+            commands.append(text if is_open else text[2:])
+            is_open = text.endswith("\\")
+        else:
+            is_open = False
+    return commands
 
 
 def prose_of(lines):
