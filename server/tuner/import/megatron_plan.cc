@@ -241,6 +241,8 @@ void ReadStages(SettingReader& settings, const ModelSpec* model, bool splits_its
   plan.schedule = is_interleaved ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
   const auto schedule = settings.Choice<Schedule>("schedules-method", kScheduleWords);
   if (schedule.has_value() && *plan.pipeline_parallel > 1) plan.schedule = *schedule;
+  // FlagScale's later name of the same.
+  if (settings.Switch("use-dualpipev")) plan.schedule = Schedule::kDualpipeV;
   RemoveIdleLayers(settings, idle, layers, plan);
   const int sum = std::accumulate(plan.layers_per_stage.begin(), plan.layers_per_stage.end(), 0);
   if (real > 0 && !plan.layers_per_stage.empty() && sum != real) {
