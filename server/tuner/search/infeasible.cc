@@ -16,6 +16,7 @@
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/no_legal_plan.h"
 #include "server/tuner/search/question_search.h"
 
 namespace meshwright {
@@ -121,8 +122,7 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
   Infeasible answer;
   answer.search = found.summary;
   if (!found.nearest.has_value()) {
-    answer.suggestions.push_back(
-        "the rules leave no legal plan; see pruned_count_by_rule, or switch a rule off");
+    answer.suggestions = WhyNothingIsLegal(problem, options);
     return answer;
   }
   AnalyticModel model(ToEstimatorProblem(problem), calibration);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -154,8 +155,40 @@ TEST(InfeasibleTest, NoLegalPlanAtAll) {
   request.question.cluster.pools = {Nodes(1, 3)};
   const Infeasible answer = Explained(request);
   EXPECT_FALSE(answer.nearest.has_value());
-  ASSERT_EQ(answer.suggestions.size(), 1U);
-  EXPECT_THAT(answer.suggestions.front(), testing::HasSubstr("no legal plan"));
+  ASSERT_FALSE(answer.suggestions.empty());
+  EXPECT_THAT(answer.suggestions,
+              testing::Contains(testing::HasSubstr(
+                  "plans are left out: tensor_parallel does not divide the attention heads (rule "
+                  "divisibility)")));
+  EXPECT_THAT(answer.suggestions.back(), testing::HasSubstr("switch a rule off"));
+}
+
+// torchtitan refuses to put a key-value head on several ranks, and 4 ranks for 2 heads do that.
+TEST(InfeasibleTest, TheRuleOfAFrameworkIsNamedWithItsSource) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.question.model.kv_head_count = 2;
+  request.question.workload.framework_name = "torchtitan";
+  request.question.workload.framework_version = "0.2";
+  request.question.cluster.pools = {Nodes(1, 8)};
+  request.dimensions = {{.name = "tensor_parallel", .values = {"4"}}};
+  const Infeasible answer = Explained(request);
+  EXPECT_FALSE(answer.nearest.has_value());
+  ASSERT_GE(answer.suggestions.size(), 2U);
+  EXPECT_THAT(answer.suggestions.front(),
+              testing::MatchesRegex("[0-9]+ of [0-9]+ plans are left out: torchtitan 0\\.2 refuses "
+                                    "tensor_parallel: .*key-value heads.* \\(.*torchtitan.*\\)"));
+  // Every plan of the space counts for one rule.
+  std::int64_t left_out = 0;
+  std::int64_t all = 0;
+  for (const std::string& sentence : answer.suggestions) {
+    long long plans = 0;
+    long long of = 0;
+    if (std::sscanf(sentence.c_str(), "%lld of %lld plans", &plans, &of) != 2) continue;
+    left_out += plans;
+    all = of;
+  }
+  EXPECT_EQ(left_out, all);
+  EXPECT_EQ(all, answer.search.space_count);
 }
 
 }  // namespace MESHWRIGHT_TEST_FILE

@@ -337,19 +337,21 @@ function NothingFits({ infeasible }: { infeasible: Infeasible }) {
     <div class="stack">
       <section class="verdict bad" aria-labelledby="verdict">
         <h2 id="verdict">{say('verdict.nothing')}</h2>
-        <p>
-          {say('verdict.missing', {
-            missing: format.gib(infeasible.missing_bytes),
-            kind: text.word('memory', infeasible.binding_memory_kind),
-          })}
-        </p>
+        {plan && (
+          <p>
+            {say('verdict.missing', {
+              missing: format.gib(infeasible.missing_bytes),
+              kind: text.word('memory', infeasible.binding_memory_kind),
+            })}
+          </p>
+        )}
         {plan && (
           <p>
             {say('verdict.nearest')} <span class="plan-line">{planLine(plan, text)}</span>
           </p>
         )}
       </section>
-      <ServerSentences title={say('verdict.remedies')} sentences={infeasible.suggestions} />
+      <ServerSentences title={say(plan ? 'verdict.remedies' : 'verdict.left_out')} sentences={infeasible.suggestions} />
     </div>
   );
 }

@@ -104,6 +104,7 @@ export const en = {
   'verdict.missing': 'Every plan needs at least {missing} more memory per device; most of it is for {kind}.',
   'verdict.nearest': 'The plan with the least memory:',
   'verdict.remedies': 'The smallest changes after which a plan would fit',
+  'verdict.left_out': 'Why no plan is legal',
   'launch.title': 'Launch',
   'launch.titleOf': 'Launch with {framework}',
   'launch.none': 'There are no launch flags for this plan: its framework cannot express it, or none was named.',

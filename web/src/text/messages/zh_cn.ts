@@ -99,6 +99,7 @@ export const zhCN: Record<MessageKey, Message> = {
   'verdict.missing': '每个方案在每个设备上至少还缺 {missing} 内存；占用最多的是{kind}。',
   'verdict.nearest': '内存需求最小的方案：',
   'verdict.remedies': '做出以下最小改动之一，就有方案放得下',
+  'verdict.left_out': '为何没有合法的方案',
   'launch.title': '启动',
   'launch.titleOf': '用 {framework} 启动',
   'launch.none': '该方案没有启动参数：框架无法表达它，或者没有指定框架。',
