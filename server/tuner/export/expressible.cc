@@ -187,7 +187,7 @@ void CheckExchange(const Problem& problem, const ParallelPlan& plan, const Expre
 }
 
 // Checks the norms, biases and forms of attention that only some models have.
-void CheckForms(const ModelSpec& model, FieldCheck& check) {
+void CheckForms(const ModelSpec& model, const Expressible& can, FieldCheck& check) {
   check.Know(!model.post_norms, "model.post_norms", "true",
              "has no norms after attention and feed-forward");
   check.Know(model.pre_norms, "model.pre_norms", "false",
@@ -197,7 +197,8 @@ void CheckForms(const ModelSpec& model, FieldCheck& check) {
   check.Know(!model.attention_sinks, "model.attention_sinks", "true", "has no sinks of attention");
   check.Know(!model.parallel_feed_forward, "model.parallel_feed_forward", "true",
              "has a feed-forward that reads the output of attention");
-  if (model.biases.has_value()) {
+  const bool is_switch = model.biases == LinearBiases::kAll || model.biases == LinearBiases::kNone;
+  if (model.biases.has_value() && !(can.biases && is_switch)) {
     check.Know(false, "model.biases", Word(*model.biases),
                "has the biases that its norm has, or those of queries, keys and values");
   }
@@ -231,7 +232,7 @@ void CheckModel(const ModelSpec& model, const Expressible& can, FieldCheck& chec
   if (can.any_layers) return;
   check.Know(!model.attention_output_gate, "model.attention_output_gate", "true",
              "has no gate on the output of attention");
-  CheckForms(model, check);
+  CheckForms(model, can, check);
   check.Know(model.layers.empty(), "model.layers",
              fmt::format("{} runs of layers", model.layers.size()),
              "has one kind of layer, or dense layers before those with experts");

@@ -56,6 +56,7 @@ struct Expressible {
   // Fields of the model.
   std::span<const MlpKind> mlps = {};
   bool layer_norm = false;  // beside RMSNorm
+  bool biases = false;      // of all linear layers or of none, whichever norm the model has
   bool experts = false;
   bool gathers_tokens = false;  // the allgather dispatcher beside alltoall
   bool latent_attention = false;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/legality/recompute_form.h"
@@ -21,6 +22,10 @@
 
 namespace meshwright {
 namespace {
+
+// Microsoft's fork of later years has more of the model's forms, and is not written here.
+constexpr std::string_view kFork =
+    "Megatron-DeepSpeed of 2022 (bigscience-workshop/Megatron-DeepSpeed)";
 
 constexpr Schedule kSchedules[] = {Schedule::k1f1b};
 constexpr int kZeroStages[] = {0, 1};
@@ -53,11 +58,10 @@ void AddModel(const ModelSpec& model, FlagList& flags) {
   flags.Add("--num-attention-heads", model.attention_head_count);
   flags.Add("--kv-channels", model.head_dim);
   if (model.kv_head_count != model.attention_head_count) {
-    flags.Refuse("model.kv_head_count",
-                 fmt::format("{}; Megatron-DeepSpeed has a key-value head for each head",
-                             model.kv_head_count));
+    flags.Refuse("model.kv_head_count", fmt::format("{}; {} has a key-value head for each head",
+                                                    model.kv_head_count, kFork));
   }
-  RefuseOtherThanGpt(model, "Megatron-DeepSpeed", flags);
+  RefuseOtherThanGpt(model, kFork, flags);
 }
 
 std::string DeepSpeedFile(const Problem& problem, const ParallelPlan& plan) {

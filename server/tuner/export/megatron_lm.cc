@@ -73,6 +73,7 @@ Expressible ExpressibleIn(int year) {
     can.recompute = kWholeRecompute;
   }
   if (year >= 2023) {
+    can.biases = true;
     can.attention_kernels = kAttention;
     can.mlps = kMlps;
     can.tensor_overlap = true;
@@ -197,11 +198,11 @@ void AddModel(const Problem& problem, int year, FlagList& flags) {
   if (year < 2024 && model.qk_norm) {
     flags.Refuse("model.qk_norm", fmt::format("true; Megatron-LM of {} has no such norms", year));
   }
-  if (model.norm == NormKind::kRmsnorm) {
-    flags.Add("--normalization", "RMSNorm");
-    flags.Add("--disable-bias-linear");
-    flags.Add("--position-embedding-type", "rope");
-  }
+  const bool is_rms = model.norm == NormKind::kRmsnorm;
+  if (is_rms) flags.Add("--normalization", "RMSNorm");
+  // The releases before 2023 have biases everywhere, and ExpressibleIn says so.
+  if (year >= 2023 && BiasesOf(model) != LinearBiases::kAll) flags.Add("--disable-bias-linear");
+  if (is_rms) flags.Add("--position-embedding-type", "rope");
   if (year < 2023) RefuseOtherThanGpt(model, fmt::format("Megatron-LM of {}", year), flags);
   if (!model.tied_embeddings) flags.Add("--untie-embeddings-and-output-weights");
   AddMegatronSequenceFlags(problem.workload, flags);

@@ -55,7 +55,7 @@ std::optional<std::string> ReasonOf(const Problem& problem, const PruneContext& 
 
 // Returns the plans that each reason leaves out, with most plans first.
 std::vector<LeftOutPlans> ReasonsOf(const Problem& problem, const SearchSpace& space,
-                              const SearchOptions& options) {
+                                    const SearchOptions& options) {
   const EstimatorProblem estimated = ToEstimatorProblem(problem);
   const PruneContext context = {.problem = estimated, .space = space};
   std::map<std::string, std::int64_t> counts;
@@ -85,8 +85,8 @@ std::vector<std::string> WhyNothingIsLegal(const Problem& problem, const SearchO
   std::vector<std::string> sentences;
   for (const LeftOutPlans& reason : reasons) {
     if (sentences.size() == kMostReasons) {
-      sentences.push_back(fmt::format("{} more rules leave out fewer plans each",
-                                      reasons.size() - kMostReasons));
+      sentences.push_back(
+          fmt::format("{} more rules leave out fewer plans each", reasons.size() - kMostReasons));
       break;
     }
     sentences.push_back(

@@ -104,7 +104,8 @@ const Case kRefused[] = {
      },
      "model.mlp = swiglu; Megatron-LM has gelu"},
     {"megatron_deepspeed_groups_of_heads", "megatron-deepspeed", [](Problem&, ParallelPlan&) {},
-     "model.kv_head_count = 8; Megatron-DeepSpeed has a key-value head for each head"},
+     "model.kv_head_count = 8; Megatron-DeepSpeed of 2022 (bigscience-workshop/Megatron-DeepSpeed) "
+     "has a key-value head for each head"},
     {"nanotron_zero3", "nanotron", [](Problem&, ParallelPlan&) {},
      "plan.zero_stage = 3; nanotron has ZeRO 0, 1"},
     {"nanotron_experts", "nanotron",

@@ -106,6 +106,28 @@ TEST(MegatronLmTest, GoldenExperts) {
 )");
 }
 
+// MindSpeed-LLM's script for Llama 2 13B has RMSNorm and biases: Megatron has a switch for them.
+TEST(MegatronFamilyTest, BiasesOfAllLinearLayersAreASwitch) {
+  const ParallelPlan plan = {.data_parallel = 128, .zero_stage = 1};
+  for (const char* const framework : {"mindspeed", "megatron-lm"}) {
+    SCOPED_TRACE(framework);
+    Problem problem = Llama70b(framework, "2024");
+    if (problem.workload.framework_name == "mindspeed") {
+      problem.workload.attention_kernel = AttentionKernel::kVendor;
+    }
+    EXPECT_THAT(Exported(framework, problem, plan), HasSubstr("--disable-bias-linear"));
+    problem.model.biases = LinearBiases::kAll;
+    EXPECT_THAT(Exported(framework, problem, plan), HasSubstr("--normalization RMSNorm"));
+    EXPECT_THAT(Exported(framework, problem, plan), Not(HasSubstr("bias-linear")));
+    problem.model.norm = NormKind::kLayernorm;
+    problem.model.biases = LinearBiases::kNone;
+    EXPECT_THAT(Exported(framework, problem, plan), HasSubstr("--disable-bias-linear"));
+    problem.model.biases = LinearBiases::kAttention;
+    EXPECT_THAT(std::string(ExportPlan(framework, problem, plan).status().message()),
+                HasSubstr("model.biases = attention"));
+  }
+}
+
 TEST(MegatronDeepSpeedTest, Golden) {
   Problem problem = Llama70b("megatron-deepspeed", "2022");
   problem.model = Gpt3_175b();

@@ -59,9 +59,10 @@ TEST(UnrunnableFieldsTest, SaysWhatTheModelsOfMegatronDeepSpeedHave) {
   }
   EXPECT_THAT(descriptions,
               ElementsAre("model.norm = rmsnorm; must be layernorm, the only norm of "
-                          "Megatron-DeepSpeed",
+                          "Megatron-DeepSpeed of 2022 (bigscience-workshop/Megatron-DeepSpeed)",
                           "model.tied_embeddings = false; must be true, because the output layer "
-                          "of Megatron-DeepSpeed is the embedding"));
+                          "of Megatron-DeepSpeed of 2022 (bigscience-workshop/Megatron-DeepSpeed) "
+                          "is the embedding"));
 }
 
 TEST(UnrunnableFieldsTest, NamesChipsOfOtherVendors) {
