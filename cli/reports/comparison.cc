@@ -114,15 +114,16 @@ std::string MemoryLine(const std::string& name, const v1::Estimate& estimate, in
 }
 
 // Says what measured runs have changed, only once if both estimates rest on the same runs.
-std::string LearntReport(const v1::Estimate& first, const v1::Estimate& second) {
+std::string LearntReport(const v1::Estimate& first, const v1::Estimate& second, int columns) {
   const bool is_same = first.calibration().id() == second.calibration().id();
   std::string text;
   if (first.has_calibration()) {
     text += fmt::format("\nLearnt from measured runs{}\n", is_same ? "" : ", of the first");
-    text += LearntLines(first.calibration());
+    text += LearntLines(first.calibration(), columns);
   }
   if (second.has_calibration() && !is_same) {
-    text += "\nLearnt from measured runs, of the second\n" + LearntLines(second.calibration());
+    text +=
+        "\nLearnt from measured runs, of the second\n" + LearntLines(second.calibration(), columns);
   }
   return text;
 }
@@ -147,9 +148,9 @@ std::string StepLine(const v1::Estimate& estimate, int columns) {
 std::string EstimateReport(const v1::Estimate& estimate, int columns) {
   std::string text = StepLine(estimate, columns) + MemoryLine("memory", estimate, columns) +
                      CostModelLine(estimate) + "\n" + BreakdownReport(estimate) +
-                     (estimate.has_calibration()
-                          ? "\nLearnt from measured runs\n" + LearntLines(estimate.calibration())
-                          : "");
+                     (estimate.has_calibration() ? "\nLearnt from measured runs\n" +
+                                                       LearntLines(estimate.calibration(), columns)
+                                                 : "");
   if (!estimate.warnings().empty()) text += "\nWarnings\n";
   for (const std::string& warning : estimate.warnings()) {
     text += Wrapped(warning, columns, kIndent, std::string(kIndent) + kIndent);
@@ -170,7 +171,7 @@ std::string ComparisonReport(const v1::PlanComparison& comparison, int columns) 
              [](double bytes) { return GibText(static_cast<std::int64_t>(bytes)) + " GiB"; }) +
          MemoryLine(NameWithId("first", comparison.first_plan_digest()), first, columns) +
          MemoryLine(NameWithId("second", comparison.second_plan_digest()), second, columns) +
-         LearntReport(first, second);
+         LearntReport(first, second, columns);
 }
 
 }  // namespace meshwright

@@ -106,7 +106,7 @@ std::string ExplainReport(const v1::ExplainPlanResponse& explanation, int column
     text += Wrapped(miss.reason(), columns, inner, inner);
   }
   if (explanation.has_calibration()) {
-    text += "\nLearnt from measured runs\n" + LearntLines(explanation.calibration());
+    text += "\nLearnt from measured runs\n" + LearntLines(explanation.calibration(), columns);
   }
   if (explanation.warnings_size() > 0) text += "\n";
   for (const std::string& warning : explanation.warnings()) {

@@ -1,11 +1,14 @@
 #include "cli/reports/launch_lines.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/reports/table.h"
@@ -61,6 +64,47 @@ std::string FirstLines(const std::string& text) {
                      lines - kShownLines);
 }
 
+// Returns true for the title of a table in TOML: "[parallelism]".
+bool IsTitle(std::string_view line) { return line.starts_with('[') && line.ends_with(']'); }
+
+// Returns the mark between a setting and the next line of a file.
+std::string_view MarkAfter(std::string_view line, std::string_view next) {
+  constexpr std::string_view kOpen = ":{[,";
+  if (next.empty() || next.starts_with('}') || next.starts_with(']')) return "";
+  if (IsTitle(line) || kOpen.find(line.back()) != kOpen.npos) return "";
+  return IsTitle(next) ? ";" : ",";
+}
+
+// Returns the settings of a file with several in a line, without their indents. Of a setting that
+// lists the layers of every stage, only the beginning is shown.
+std::string ShortFile(const std::string& text, int columns) {
+  std::vector<std::string> items;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(0, line.find_first_not_of(' '));
+    if (!line.empty()) items.push_back(std::move(line));
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    constexpr std::size_t kMost = 100;
+    const std::string mark(MarkAfter(items[i], i + 1 < items.size() ? items[i + 1] : ""));
+    if (items[i].size() > kMost) items[i] = items[i].substr(0, items[i].rfind(' ', kMost)) + " ...";
+    items[i] += mark;
+  }
+  return WrappedItems(items, "", columns, kIndent);
+}
+
+// Returns the plan's own file in short, with the names of the files beside it, and says where all
+// of them are whole.
+std::string ShortFiles(const v1::Launch& launch, const std::string& text, int columns) {
+  std::vector<std::string> names = {launch.file_name()};
+  for (const v1::ConfigFile& file : launch.other_files()) names.push_back(file.name());
+  return Wrapped(fmt::format("{}, in short (--save DIR writes {}, --verbose shows {}):",
+                             fmt::join(names, ", "), names.size() == 1 ? "it" : "them",
+                             names.size() == 1 ? "it" : "them"),
+                 columns) +
+         ShortFile(text, columns);
+}
+
 const char* PlaceOf(const v1::Launch& launch) {
   return launch.file_name().empty() ? "among these flags" : "in this file";
 }
@@ -75,11 +119,15 @@ std::string LaunchCommand(const v1::RankedPlan& ranked, const std::string& frame
   return fmt::format("{} \\\n{}\n", command, FlagLines(ranked.exports().at(framework), columns));
 }
 
-std::string ExportText(const v1::RankedPlan& ranked, const std::string& framework, int columns) {
+std::string ExportText(const v1::RankedPlan& ranked, const std::string& framework, int columns,
+                       FileForm form) {
   const std::string& text = ranked.exports().at(framework);
   const auto found = ranked.launches().find(framework);
   if (found == ranked.launches().end()) return text;
   const v1::Launch& launch = found->second;
+  if (form == FileForm::kShort && !launch.file_name().empty()) {
+    return ShortFiles(launch, text, columns) + LaunchCommand(ranked, framework, columns);
+  }
   std::string files;
   for (const v1::ConfigFile& file : launch.other_files()) {
     files += fmt::format("\n{}:\n{}", file.name(), FirstLines(file.text()));

@@ -11,9 +11,14 @@ namespace meshwright {
 // the framework.
 std::string LaunchCommand(const v1::RankedPlan& ranked, const std::string& framework, int columns);
 
+// How a report shows files: as they are, or with several settings in a line and the names only of
+// the files beside them.
+enum class FileForm { kWhole, kShort };
+
 // Shows people the text of a plan's export with the command that starts it. The framework has an
-// export. The lines of files stay as they are; the command with its flags is broken at `columns`.
-std::string ExportText(const v1::RankedPlan& ranked, const std::string& framework, int columns);
+// export. The lines of whole files stay as they are; everything else is broken at `columns`.
+std::string ExportText(const v1::RankedPlan& ranked, const std::string& framework, int columns,
+                       FileForm form = FileForm::kWhole);
 
 // Returns the versions of the framework that an export is for and everything that it does not say,
 // in lines of at most `columns`. Empty if the answer is of a server that sends no such facts.

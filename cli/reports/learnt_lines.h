@@ -6,7 +6,8 @@
 
 namespace meshwright {
 
-// Shows people what measured runs have changed and which run is most alike, in two indented lines.
-std::string LearntLines(const v1::Calibration& learnt);
+// Shows people what measured runs have changed and which run is most alike, in indented
+// lines of at most `columns` columns.
+std::string LearntLines(const v1::Calibration& learnt, int columns);
 
 }  // namespace meshwright

@@ -24,6 +24,10 @@
 namespace meshwright {
 namespace {
 
+// The most that a report leaves out to fit a screen. In this form alone the settings of a file
+// stand together in lines.
+constexpr int kShortest = 5;
+
 constexpr int kBarWidth = 30;
 
 std::string Item(const std::string& text, const ReportNotes& notes) {
@@ -292,7 +296,8 @@ std::string DefaultsTable(const v1::TuneResult& result, const ReportNotes& notes
 
 std::string LearntReport(const v1::TuneResult& result, const ReportNotes& notes) {
   if (!result.has_calibration()) return "";
-  return Heading("Learnt from measured runs", notes) + LearntLines(result.calibration());
+  return Heading("Learnt from measured runs", notes) +
+         LearntLines(result.calibration(), notes.columns);
 }
 
 std::vector<std::string> WarningsOf(const v1::TuneResult& result) {
@@ -306,7 +311,7 @@ std::vector<std::string> WarningsOf(const v1::TuneResult& result) {
 
 // Shows the beginning of each warning, and says how many are not shown.
 std::string ShortWarnings(const std::vector<std::string>& warnings, const ReportNotes& notes) {
-  constexpr std::size_t kMost[] = {1'000, 1'000, 1'000, 2, 1};  // by brevity
+  constexpr std::size_t kMost[] = {1'000, 1'000, 1'000, 2, 1, 1};  // by brevity
   const std::size_t shown = std::min(kMost[notes.brevity], warnings.size());
   // Two lines, less what the breaks at spaces lose; in the shortest form one line.
   const auto columns =
@@ -340,7 +345,8 @@ std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) 
   std::string text;
   for (const std::string& framework : frameworks) {
     text += Heading(fmt::format("Plan 1 for {}", framework), notes);
-    text += ExportText(winner, framework, notes.columns);
+    text += ExportText(winner, framework, notes.columns,
+                       notes.brevity == kShortest ? FileForm::kShort : FileForm::kWhole);
     if (notes.is_verbose) {
       const std::string launch_notes = LaunchNotes(winner, framework, notes.columns);
       if (!launch_notes.empty()) text += "\n" + launch_notes;
@@ -377,7 +383,7 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
     text += "No plan is legal for this model, workload and cluster.\n";
   }
   if (!infeasible.suggestions().empty()) {
-    text += Heading("Smallest changes that would fit", notes);
+    text += Heading(infeasible.has_nearest() ? "Smallest changes that would fit" : "Why", notes);
     for (const std::string& suggestion : infeasible.suggestions()) {
       text += Item(suggestion, notes);
     }
@@ -423,7 +429,7 @@ std::string Details(const v1::TuneResult& result, const ReportNotes& notes) {
 std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
-  constexpr int kMaxKinds[] = {1'000, 1'000, 3, 2, 1};  // by brevity
+  constexpr int kMaxKinds[] = {1'000, 1'000, 3, 2, 1, 1};  // by brevity
   const int most = notes.lists_all_kinds ? result.plans_size() : kMaxKinds[notes.brevity];
   text += Verdict(answer, notes) + MixLines(result, notes.columns) + SearchLine(answer, notes) +
           "\n" + KindsTable(result, notes.columns, most);
@@ -469,7 +475,6 @@ std::string WholeReport(const v1::GetStudyResponse& answer, const ReportNotes& n
 
 std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   constexpr std::ptrdiff_t kScreenLines = 40;
-  constexpr int kShortest = 4;
   ReportNotes shorter = notes;
   for (;; ++shorter.brevity) {
     std::string text = WholeReport(answer, shorter);

@@ -40,5 +40,24 @@ TEST(LaunchLinesTest, KeepsShortFilesWhole) {
   EXPECT_THAT(text, Not(HasSubstr("more lines")));
 }
 
+TEST(LaunchLinesTest, ShortFormsHaveSeveralSettingsInALine) {
+  v1::RankedPlan plan = WithHosts(1);
+  std::string& text = (*plan.mutable_exports())["flagscale"];
+  text = "system:\n  tensor: 2\n  precision:\n    bf16: true\nmodel:\n  layers: 32\n";
+  EXPECT_EQ(ExportText(plan, "flagscale", 60, FileForm::kShort),
+            "plan.yaml, hostfile, in short (--save DIR writes them,\n--verbose shows them):\n"
+            "  system: tensor: 2, precision: bf16: true, model:\n  layers: 32\nrun\n");
+  text = "[model]\nconverters = [\"fp8\"]\n\n[training]\nbatch = 2\nlength = 8\n";
+  EXPECT_THAT(
+      ExportText(plan, "flagscale", 100, FileForm::kShort),
+      HasSubstr("\n  [model] converters = [\"fp8\"]; [training] batch = 2, length = 8\nrun\n"));
+  text = "stages = [" + std::string(80, '1') + ", " + std::string(80, '2') + "]\nlength = 8\n";
+  EXPECT_THAT(ExportText(plan, "flagscale", 200, FileForm::kShort),
+              HasSubstr("\n  stages = [" + std::string(80, '1') + ", ..., length = 8\nrun\n"));
+  text = "{\n  \"a\": {\n    \"b\": [1, 2],\n    \"c\": 3\n  }\n}\n";
+  EXPECT_THAT(ExportText(plan, "flagscale", 100, FileForm::kShort),
+              HasSubstr("\n  { \"a\": { \"b\": [1, 2], \"c\": 3 } }\nrun\n"));
+}
+
 }  // namespace MESHWRIGHT_TEST_FILE
 }  // namespace meshwright

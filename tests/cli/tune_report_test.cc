@@ -149,6 +149,26 @@ TEST(StudyReportTest, FitsAScreen) {
   EXPECT_THAT(asked, Not(HasSubstr("more kinds of plans")));
 }
 
+// The settings of a file that is too long for a screen stand together in lines.
+TEST(StudyReportTest, AFileFitsAScreen) {
+  v1::GetStudyResponse answer = Answer();
+  v1::RankedPlan& plan = *answer.mutable_result()->mutable_plans(0);
+  v1::Launch& launch = plan.mutable_launches()->at("megatron-core");
+  launch.set_file_name("plan.yaml");
+  std::string text = "model:\n";
+  for (int i = 0; i < 50; ++i)
+    text += "  key" + std::to_string(i) + ": " + std::to_string(i) + "\n";
+  plan.mutable_exports()->at("megatron-core") = text;
+  const std::string report = StudyReport(answer, {.columns = 80, .recorded = "kept-here"});
+  EXPECT_LE(std::ranges::count(report, '\n'), 40);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_THAT(report, HasSubstr("key" + std::to_string(i) + ": " + std::to_string(i)));
+  }
+  EXPECT_THAT(report, HasSubstr("plan.yaml, in short (--save DIR writes it, --verbose shows it):"));
+  EXPECT_THAT(StudyReport(answer, {.columns = 80, .is_verbose = true}),
+              HasSubstr("plan.yaml:\n" + text));
+}
+
 class WidthTest : public testing::TestWithParam<int> {};
 
 TEST_P(WidthTest, NoLineIsLonger) {
