@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -24,8 +26,7 @@
 namespace meshwright {
 namespace {
 
-// The most that a report leaves out to fit a screen. In this form alone the settings of a file
-// stand together in lines.
+// The form that leaves out most, in which only the settings of a file stand together in lines.
 constexpr int kShortest = 5;
 
 constexpr int kBarWidth = 30;
@@ -339,20 +340,19 @@ std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes)
 }
 
 std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) {
-  std::vector<std::string> frameworks;
-  for (const auto& [framework, text] : winner.exports()) frameworks.push_back(framework);
-  std::ranges::sort(frameworks);
+  const std::map<std::string, std::string> exports(winner.exports().begin(),
+                                                   winner.exports().end());
   std::string text;
-  for (const std::string& framework : frameworks) {
+  for (const auto& [framework, flags] : exports) {
     text += Heading(fmt::format("Plan 1 for {}", framework), notes);
     text += ExportText(winner, framework, notes.columns,
                        notes.brevity == kShortest ? FileForm::kShort : FileForm::kWhole);
     if (notes.is_verbose) {
-      const std::string launch_notes = LaunchNotes(winner, framework, notes.columns);
-      if (!launch_notes.empty()) text += "\n" + launch_notes;
-    } else if (notes.brevity == 0) {
-      const std::string launch_notes = ShortLaunchNotes(winner, framework);
-      if (!launch_notes.empty()) text += Wrapped(launch_notes, notes.columns);
+      const std::string facts = LaunchNotes(winner, framework, notes.columns);
+      if (!facts.empty()) text += "\n" + facts;
+    } else if (const std::string facts = ShortLaunchNotes(winner, framework);
+               notes.brevity == 0 && !facts.empty()) {
+      text += Wrapped(facts, notes.columns);
     }
   }
   return text;
@@ -481,20 +481,6 @@ std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& n
     const bool fits = std::ranges::count(text, '\n') <= kScreenLines;
     if (fits || notes.is_verbose || shorter.brevity == kShortest) return text;
   }
-}
-
-std::string CostModelLine(const v1::Estimate& estimate) {
-  if (!estimate.has_cost_model()) return "";
-  const v1::CostModelSource& model = estimate.cost_model();
-  if (model.state() != "used") {
-    return fmt::format("FALLBACK: all figures are the built-in model's; cost model {}: {}\n",
-                       model.name(), model.reason());
-  }
-  const std::string calibrated = model.calibration_version().empty()
-                                     ? ""
-                                     : fmt::format(", calibration {}", model.calibration_version());
-  return fmt::format("Step times by cost model {} {} of {}{}; memory by the built-in model\n",
-                     model.name(), model.version(), model.vendor(), calibrated);
 }
 
 std::string BreakdownReport(const v1::Estimate& estimate) {

@@ -27,7 +27,4 @@ std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& n
 // Shows the time of a step and the memory of its busiest device, the largest part first.
 std::string BreakdownReport(const v1::Estimate& estimate);
 
-// Names the vendor's model that made the step times; empty if the built-in model did.
-std::string CostModelLine(const v1::Estimate& estimate);
-
 }  // namespace meshwright

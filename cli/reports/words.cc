@@ -269,4 +269,18 @@ std::string PlanWords(const v1::Plan& plan) {
   return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeText(plan));
 }
 
+std::string CostModelLine(const v1::Estimate& estimate) {
+  if (!estimate.has_cost_model()) return "";
+  const v1::CostModelSource& model = estimate.cost_model();
+  if (model.state() != "used") {
+    return fmt::format("FALLBACK: all figures are the built-in model's; cost model {}: {}\n",
+                       model.name(), model.reason());
+  }
+  const std::string calibrated = model.calibration_version().empty()
+                                     ? ""
+                                     : fmt::format(", calibration {}", model.calibration_version());
+  return fmt::format("Step times by cost model {} {} of {}{}; memory by the built-in model\n",
+                     model.name(), model.version(), model.vendor(), calibrated);
+}
+
 }  // namespace meshwright

@@ -30,4 +30,7 @@ std::string PlanWords(const v1::Plan& plan);
 // Says in a sentence how long a run takes and what it uses.
 std::string RunWords(const v1::RunCost& run);
 
+// Names the vendor's model that made the step times; empty if the built-in model did.
+std::string CostModelLine(const v1::Estimate& estimate);
+
 }  // namespace meshwright

@@ -70,7 +70,7 @@ bool IsOlder(std::string_view a, std::string_view b) {
 std::vector<const LegalityRule*> AllLegalityRules() {
   std::vector<const LegalityRule*> rules;
   for (const std::span<const LegalityRule> table :
-       {MegatronRules(), PyTorchRules(), OtherRules(), StageRules()}) {
+       {MegatronRules(), FlagScaleRules(), PyTorchRules(), OtherRules(), StageRules()}) {
     for (const LegalityRule& rule : table) rules.push_back(&rule);
   }
   return rules;

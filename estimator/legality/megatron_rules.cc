@@ -10,6 +10,11 @@
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
+
+bool HasOtherSchedule(const EstimatorProblem&, const ParallelPlan& plan) {
+  return plan.schedule != Schedule::k1f1b && plan.schedule != Schedule::kInterleaved1f1b;
+}
+
 namespace {
 
 using Problem = EstimatorProblem;
@@ -49,31 +54,6 @@ bool HasHalfPrecisionExperts(const Problem& problem, const Plan& plan) {
 
 bool HasTwoInterleavedStages(const Problem&, const Plan& plan) {
   return plan.schedule == Schedule::kInterleaved1f1b && plan.pipeline_parallel <= 2;
-}
-
-bool HasOtherSchedule(const Problem&, const Plan& plan) {
-  return plan.schedule != Schedule::k1f1b && plan.schedule != Schedule::kInterleaved1f1b;
-}
-
-bool HasOtherScheduleThanFlagScales(const Problem& problem, const Plan& plan) {
-  return HasOtherSchedule(problem, plan) && plan.schedule != Schedule::kDualpipeV;
-}
-
-bool FoldsWithoutSpreadExperts(const Problem& problem, const Plan& plan) {
-  return plan.schedule == Schedule::kDualpipeV &&
-         (!problem.model.moe.has_value() || plan.expert_parallel == 1);
-}
-
-bool FoldsSharedEmbeddings(const Problem& problem, const Plan& plan) {
-  return plan.schedule == Schedule::kDualpipeV &&
-         (problem.model.tied_embeddings || problem.model.mtp_layer_count > 0);
-}
-
-// Each stage holds a part of the way there and one of the way back.
-bool FoldsOddStages(const Problem& problem, const Plan& plan) {
-  if (plan.schedule != Schedule::kDualpipeV) return false;
-  const std::vector<int> layers = LayersPerStage(plan, problem.model, problem.profile);
-  return std::ranges::any_of(layers, [](int count) { return count % 2 != 0; });
 }
 
 bool HasScheduleOfFork(const Problem&, const Plan& plan) {
@@ -209,48 +189,6 @@ constexpr LegalityRule kMegatronRules[] = {
      .sentence = "it runs 1f1b and interleaved_1f1b only",
      .source = "megatron/core/pipeline_parallel/schedules.py: get_forward_backward_func",
      .is_broken = &HasOtherSchedule},
-    {.frameworks = "flagscale",
-     .versions = {.before = "0.9"},
-     .decided_by = Dimension::kSchedule,
-     .field = "schedule",
-     .sentence = "it runs 1f1b and interleaved_1f1b only",
-     .source = "megatron/core/pipeline_parallel/schedules.py: get_forward_backward_func",
-     .is_broken = &HasOtherSchedule},
-    {.frameworks = "flagscale",
-     .versions = {.since = "0.9"},
-     .decided_by = Dimension::kSchedule,
-     .field = "schedule",
-     .sentence = "it runs 1f1b, interleaved_1f1b and dualpipe_v only",
-     .source =
-         "megatron/core/pipeline_parallel/schedules.py of its tree, and dualpipev_schedules.py "
-         "beside it",
-     .is_broken = &HasOtherScheduleThanFlagScales},
-    {.frameworks = "flagscale",
-     .versions = {.since = "0.9"},
-     .decided_by = Dimension::kSchedule,
-     .field = "expert_parallel",
-     .sentence = "dualpipe_v is for experts that are spread over ranks",
-     .source = "FlagScale's arguments of training: DualPipeV can only be used for pipeline "
-               "scheduling in MoE models, thus requiring both pipeline parallelism and expert "
-               "parallelism",
-     .is_broken = &FoldsWithoutSpreadExperts},
-    {.frameworks = "flagscale",
-     .versions = {.since = "0.9"},
-     .decided_by = Dimension::kSchedule,
-     .field = "schedule",
-     .sentence = "dualpipe_v needs untied embeddings and no multi-token prediction",
-     .source =
-         "FlagScale's arguments of training: DualPipeV is not supported with shared embedding "
-         "and lm head, nor with multi-token-predictor currently",
-     .is_broken = &FoldsSharedEmbeddings},
-    {.frameworks = "flagscale",
-     .versions = {.since = "0.9"},
-     .decided_by = Dimension::kFirstStage,
-     .field = "layers_per_stage",
-     .sentence = "dualpipe_v needs an even number of layers in each stage",
-     .source = "FlagScale's arguments of training: each pipeline stage must contain an even number "
-               "of Transformer layers, so that DualPipeV can split it into two model chunks",
-     .is_broken = &FoldsOddStages},
     {.frameworks = "megatron-lm",
      .decided_by = Dimension::kSchedule,
      .field = "schedule",

@@ -11,6 +11,9 @@ namespace meshwright {
 // Returns true if a key-value head would be on several ranks. Latent attention has none to split.
 bool SplitsKeyHeads(const EstimatorProblem& problem, const ParallelPlan& plan);
 
+// Returns true for another schedule than the two of Megatron-Core.
+bool HasOtherSchedule(const EstimatorProblem& problem, const ParallelPlan& plan);
+
 bool SplitsContext(const EstimatorProblem& problem, const ParallelPlan& plan);
 
 // Returns true if the context is split otherwise than by a ring.
@@ -38,6 +41,7 @@ bool RecomputesPartOfLayers(const EstimatorProblem& problem, const ParallelPlan&
 int ShardingRanks(const ParallelPlan& plan);
 
 // The rules of groups of frameworks, one file each.
+std::span<const LegalityRule> FlagScaleRules();  // beside those of the Megatron-Core that it runs
 std::span<const LegalityRule>
 MegatronRules();                               // Megatron-Core, Megatron-LM and what is built on it
 std::span<const LegalityRule> PyTorchRules();  // torchtitan, FSDP and DeepSpeed

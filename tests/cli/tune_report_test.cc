@@ -396,43 +396,6 @@ TEST(ChipTableTest, ListsWhatIsMissing) {
   EXPECT_THAT(table, HasSubstr("b-2           memory bandwidth\n"));
 }
 
-TEST(ChipReportTest, EveryFigureWithItsSource) {
-  const auto chip = Parse<v1::Chip>(R"(
-    id: "a-1" name: "One" vendor: "A" confidence: "high" aliases: ["one", "1"]
-    figures { name: "power" value: "400" source: "data sheet" provenance: "published"
-              confidence: "high" })");
-  const std::string report = ChipReport(chip, 100);
-  EXPECT_THAT(report, HasSubstr("aliases: one, 1\n"));
-  EXPECT_THAT(report, HasSubstr("power   400    published   high        data sheet\n"));
-}
-
-// The figure and its value are 44 and 17 columns, the two words after them 13 and 12.
-TEST(ChipReportTest, AListAmongTheValuesLeavesTheColumnsReadable) {
-  const auto chip = Parse<v1::Chip>(R"(
-    id: "a-1" name: "One" vendor: "A" confidence: "high"
-    figures { name: "measured_memory_bandwidth_bytes_per_second" value: "989000000000000"
-              source: "data sheet" provenance: "transferred" confidence: "medium" }
-    figures { name: "collective_all_reduce_2_ranks" provenance: "fitted" confidence: "low"
-              value: "alpha_seconds 5.9e-06, bandwidth_bytes_per_second 335800000000, half_bytes 3"
-              source: "fitted by us" })");
-  const std::string begin =
-      "  measured_memory_bandwidth_bytes_per_second  989000000000000  transferred";
-  EXPECT_THAT(ChipReport(chip, 80),
-              HasSubstr(begin + "\n      confidence medium; source data sheet\n"));
-  EXPECT_THAT(ChipReport(chip, 100),
-              HasSubstr(begin + "  medium      data sheet\n"
-                                "  collective_all_reduce_2_ranks                                "
-                                "fitted       low         fitted by us\n"
-                                "      value alpha_seconds 5.9e-06, bandwidth_bytes_per_second "
-                                "335800000000, half_bytes 3\n"));
-  for (const int columns : {80, 100, 120}) {
-    std::istringstream lines(ChipReport(chip, columns));
-    for (std::string line; std::getline(lines, line);) {
-      EXPECT_LE(line.size(), static_cast<std::size_t>(columns)) << line;
-    }
-  }
-}
-
 TEST(StudyReportTest, SaysWhichBaselineIsBeaten) {
   v1::GetStudyResponse answer = Answer();
   v1::AppliedDefault& applied = *answer.mutable_result()->add_applied_defaults();
