@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -223,6 +224,34 @@ TEST(TreeTest, HasFloors) {
 TEST(TreeTest, HidesNoArrow) { ExpectNone(FindHiddenArrows(ProductOf(SourcesOfTheTree()))); }
 
 TEST(TreeTest, HasNoLargeFolder) { ExpectNone(FindLargeFolders(ProductOf(SourcesOfTheTree()))); }
+
+// Returns true if a CMakeLists.txt in a folder of the path names it, relative to the folder.
+bool IsBuilt(const std::filesystem::path& path) {
+  for (std::filesystem::path folder = path.parent_path(); !folder.empty();
+       folder = folder.parent_path()) {
+    const std::filesystem::path list = kRoot / folder / "CMakeLists.txt";
+    if (!std::filesystem::exists(list)) continue;
+    std::istringstream words(ReadFile(list));
+    const std::string name = path.lexically_relative(folder).string();
+    const std::istream_iterator<std::string> first(words);
+    const std::istream_iterator<std::string> last;
+    if (std::find(first, last, name) != last) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A test that is in no list of sources is never run, and nobody notices.
+TEST(TreeTest, EveryTestIsBuilt) {
+  int count = 0;
+  for (const std::string& path : SourcesOfTheTree()) {
+    if (!path.ends_with("_test.cc")) continue;
+    ++count;
+    EXPECT_TRUE(IsBuilt(path)) << path << " is in no CMakeLists.txt";
+  }
+  EXPECT_GT(count, 200);
+}
 
 // Each folder is one target of the build, and one row of the table.
 TEST(TreeTest, EachFolderIsATarget) {
