@@ -157,11 +157,10 @@ std::string ExampleOf(const CLI::Option& option) {
   if (TakesNoValue(option)) return "false";
   const std::string& stated = option.get_default_str();
   const std::string type = option.get_type_name();  // with its check: "DAYS:INT in [1 - 36500]"
-  if (!stated.empty() &&
-      (type.starts_with("DAYS") || type.starts_with("MIB") || type.starts_with("SECONDS"))) {
-    return stated;
-  }
-  if (type.starts_with("DAYS")) return "30";
+  constexpr std::string_view kNumbers[] = {"DAYS", "HOURS", "SECONDS", "MIB", "COUNT"};
+  const bool is_number =
+      std::ranges::any_of(kNumbers, [&](std::string_view unit) { return type.starts_with(unit); });
+  if (is_number) return stated.empty() ? "30" : stated;
   return fmt::format("\"{}\"", stated.empty() ? type : stated);
 }
 

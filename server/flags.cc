@@ -137,9 +137,6 @@ std::vector<std::string> FlagConflicts(const Flags& flags) {
   if (!tls.client_authority.empty() && tls.certificate.empty()) {
     conflicts.emplace_back("tls-client-ca needs tls-cert and tls-key");
   }
-  if (flags.study_device_hours.has_value() && !flags.allows_jobs) {
-    conflicts.emplace_back("study-device-hours needs allow-jobs");
-  }
   if (flags.allows_http_writes && flags.http.empty()) {
     conflicts.emplace_back("http-writes needs http");
   }

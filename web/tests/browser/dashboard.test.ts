@@ -147,8 +147,7 @@ describe('the overview', () => {
     const { page, close } = await open(browser, base);
     const rows = page.locator('tbody tr');
     await page.goto(base);
-    await rows.first().waitFor();
-    expect(await rows.count()).toBe(9);
+    await expect.poll(() => rows.count()).toBe(9);
     await page.getByLabel('Search').fill('DEEPSEEK');
     await page.keyboard.press('Enter');
     await expect.poll(() => rows.count()).toBe(2);
@@ -178,6 +177,7 @@ describe('the overview', () => {
     await page.getByLabel('Label', { exact: true }).fill('reviewed, team=vision');
     await page.keyboard.press('Enter');
     await expect.poll(() => page.url()).toContain('label=reviewed');
+    await settle(page); // the rows of the new filters have come
     expect(await rows.count()).toBe(1);
     await page.getByLabel('Label', { exact: true }).fill('team=language');
     await page.keyboard.press('Enter');
