@@ -32,10 +32,9 @@ void DeclareListeners(CLI::App& app, Flags& flags) {
   app.add_flag("--http-writes", flags.allows_http_writes,
                "let every user of this machine create, change and cancel studies over HTTP; needs "
                "--http");
-  app.add_option(
-         "--metrics", flags.metrics,
-         "HOST:PORT of this machine for a listener with /metrics only (none); --http "
-         "serves /metrics too")
+  app.add_option("--metrics", flags.metrics,
+                 "HOST:PORT of this machine for a listener with /metrics only (none); --http "
+                 "serves /metrics too")
       ->type_name("HOST:PORT");
 }
 
@@ -99,17 +98,19 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
                  "folder with a JSON file NAME.json for each job that studies may name: its paths, "
                  "command and engine (none)")
       ->type_name("FOLDER");
-  app.add_flag("--insecure-jobs", flags.allows_insecure_jobs,
-               "allow jobs without --callers, Unix socket and --job-templates, and as root: everybody "
-               "who can connect can then run any command");
+  app.add_flag(
+      "--insecure-jobs", flags.allows_insecure_jobs,
+      "allow jobs without --callers, Unix socket and --job-templates, and as root: everybody "
+      "who can connect can then run any command");
   app.add_option("--study-device-hours", flags.study_device_hours,
                  "device hours that the jobs of one study may take; a study has to state a budget "
                  "within it (no limit)")
       ->type_name("HOURS")
       ->check(CLI::Range(0.001, 1e9));
-  app.add_option("--drain-seconds", flags.drain_seconds,
-                 "after SIGTERM or SIGINT, the time that running calls have to end; later the server "
-                 "cancels them")
+  app.add_option(
+         "--drain-seconds", flags.drain_seconds,
+         "after SIGTERM or SIGINT, the time that running calls have to end; later the server "
+         "cancels them")
       ->type_name("SECONDS")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();

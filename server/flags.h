@@ -33,8 +33,8 @@ struct Flags {
   bool allows_jobs = false;
   bool allows_insecure_jobs = false;
   std::optional<double> study_device_hours = {};  // absent: no limit
-  std::string callers = {};  // file; empty: everybody may do everything
-  ServerTls tls = {};        // names of files; no certificate: no TLS
+  std::string callers = {};                       // file; empty: everybody may do everything
+  ServerTls tls = {};                             // names of files; no certificate: no TLS
   std::string log_level = "info";
   bool checks_config = false;
   bool prints_config = false;

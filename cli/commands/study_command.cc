@@ -398,10 +398,11 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   CLI::Option* const trial = retry.add_option("--trial", options->retried,
                                               "number of a trial to run again (all that failed)");
   retry
-      .add_option("--failure-class", options->retried_classes,
-                  "run the trials again whose newest attempt ended with this class: crash, timeout, "
-                  "node_failure ... "
-                  "(study trials --output json; all classes)")
+      .add_option(
+          "--failure-class", options->retried_classes,
+          "run the trials again whose newest attempt ended with this class: crash, timeout, "
+          "node_failure ... "
+          "(study trials --output json; all classes)")
       ->type_name("CLASS")
       ->excludes(trial);
   AddRequestId(retry, *options);

@@ -137,9 +137,10 @@ void AddTuneOptions(CLI::App& command, TuneFlags& flags) {
       "--tie", flags.tie_probability,
       "two plans are tied if neither is faster with at least this probability (0.7); "
       "of tied plans, the one with less risk and simpler settings is recommended; 0.5: no ties");
-  command.add_option("--mix-margin", flags.mix_margin,
-                     "in a cluster of several pools, mix them only if it is sure that the mix gains "
-                     "more than this share over the best pool alone (0.05)");
+  command.add_option(
+      "--mix-margin", flags.mix_margin,
+      "in a cluster of several pools, mix them only if it is sure that the mix gains "
+      "more than this share over the best pool alone (0.05)");
   command.add_flag("--pareto", flags.pareto,
                    "also find the fastest plans that leave 10, 20 and 30 % of each device's memory "
                    "free; each takes a search of its own");
