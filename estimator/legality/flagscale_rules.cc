@@ -18,6 +18,10 @@ bool HasOtherScheduleThanFlagScales(const EstimatorProblem& problem, const Paral
   return HasOtherSchedule(problem, plan) && plan.schedule != Schedule::kDualpipeV;
 }
 
+bool IsFolded(const EstimatorProblem& /*problem*/, const ParallelPlan& plan) {
+  return plan.schedule == Schedule::kDualpipeV;
+}
+
 bool FoldsWithoutSpreadExperts(const EstimatorProblem& problem, const ParallelPlan& plan) {
   return plan.schedule == Schedule::kDualpipeV &&
          (!problem.model.moe.has_value() || plan.expert_parallel == 1);
@@ -53,6 +57,14 @@ constexpr LegalityRule kFlagScaleRules[] = {
          "megatron/core/pipeline_parallel/schedules.py of its tree, and dualpipev_schedules.py "
          "beside it",
      .is_broken = &HasOtherScheduleThanFlagScales},
+    {.frameworks = "flagscale",
+     .versions = {.since = "0.9"},
+     .decided_by = Dimension::kSchedule,
+     .field = "schedule",
+     .sentence = "dualpipe_v is in its source, and no release note says since which version",
+     .source = "dualpipev_schedules.py of its tree",
+     .is_broken = &IsFolded,
+     .is_caution = true},
     {.frameworks = "flagscale",
      .versions = {.since = "0.9"},
      .decided_by = Dimension::kSchedule,

@@ -41,8 +41,8 @@ struct RefusedFigure {
   std::string value = {};
   double low = 0;
   double high = 0;
-  bool is_at_edge =
-      false;              // the fit ended at a bound, so that the measurements do not determine it
+  // The fit ended at a bound, so that the measurements do not determine it.
+  bool is_at_edge = false;
   std::string item = {};  // the item of the microbenchmarks to repeat
   std::string size = {};  // the measurement within the item; empty: all of it
 };

@@ -7,6 +7,7 @@
 
 #include "estimator/legality/legality.h"
 #include "estimator/problem/estimator_problem.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
@@ -45,6 +46,24 @@ TEST(FlagScaleRulesTest, FoldedPipelinesRunFromTheVersionThatHasThem) {
   ParallelPlan other = kFolded;
   other.schedule = Schedule::kZbH1;
   EXPECT_EQ(RefusalOf(other), "it runs 1f1b, interleaved_1f1b and dualpipe_v only");
+}
+
+// It is not known which release has them first, so a search does not choose them.
+TEST(FlagScaleRulesTest, FoldedPipelinesAreEstimatedWithACautionAndNotSearched) {
+  const OwnedProblem problem =
+      FrameworkProblem(Mixtral_8x7b(), "nvidia-h100-sxm5-80gb", 4, "flagscale");
+  const auto rules = LegalityRulesOf("flagscale", "0.9");
+  const EstimatorProblem ruled = {.model = problem.model,
+                                  .workload = problem.workload,
+                                  .profile = problem.profile,
+                                  .cluster = problem.cluster,
+                                  .legality = rules};
+  EXPECT_EQ(CautionsAbout(ruled, kFolded).size(), 1U);
+  EXPECT_NE(BrokenRule(ruled, kFolded, Dimension::kSchedule), nullptr);
+  ParallelPlan plain = kFolded;
+  plain.schedule = Schedule::k1f1b;
+  EXPECT_TRUE(CautionsAbout(ruled, plain).empty());
+  EXPECT_EQ(BrokenRule(ruled, plain, Dimension::kSchedule), nullptr);
 }
 
 TEST(FlagScaleRulesTest, FoldedPipelinesSpreadExperts) {
