@@ -11,25 +11,20 @@ rounds=${1:-20} preset=${2:-release} names=${3:-.}
 scripts/setup.sh --test
 scripts/build.sh "$preset"
 
-# ctest would start its fixtures once per round. These are the clusters of the tests with the label.
-clusters=(engine jobs limits trials devices)
-slurm_down() {
-  local cluster
-  for cluster in "${clusters[@]}"; do scripts/slurm_down.sh "build/$preset/slurm/$cluster"; done
+# ctest would start its fixtures (the Slurm clusters, PostgreSQL) once per round, so they are started here.
+fixtures() {
+  ctest --preset "$preset" -R "^(slurm_.*|postgres)_$1\$" --fixture-exclude-any '.*' --no-tests=error >/dev/null
 }
-slurm_down
-for cluster in "${clusters[@]}"; do
-  read -ra shape <<<"$([[ $cluster != devices ]] || echo "5 2 gpu:h100:8 2")"
-  scripts/slurm_up.sh "build/$preset/slurm/$cluster" "${shape[@]}" >/dev/null
-done
+fixtures down
+fixtures up
 stress --cpu "$(nproc)" >/dev/null &
 load=$!
-trap 'kill "$load" 2>/dev/null || true; slurm_down' EXIT
+trap 'kill "$load" 2>/dev/null || true; fixtures down' EXIT
 
 # A test reaches this deadline only if it hangs; one round of the longest test takes some minutes.
 passed=0
 ctest --preset "$preset" -L processes -R "$names" --repeat "until-fail:$rounds" --timeout 1200 \
-  --fixture-exclude-any 'slurm_.*' --parallel "$((4 * $(nproc)))" --no-tests=error || passed=$?
+  --fixture-exclude-any '.*' --parallel "$((6 * $(nproc)))" --no-tests=error || passed=$?
 echo
 scripts/test_times.py "build/$preset/Testing/Temporary/LastTest.log"
 echo "$rounds rounds in $SECONDS s: $([[ $passed -eq 0 ]] && echo "no failure" || echo "FAILED")"

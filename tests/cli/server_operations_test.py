@@ -294,7 +294,7 @@ class ServerOperationsTest(Folder):
     def test_a_call_that_runs_is_answered_before_the_end(self):
         self.start("--log-level", "debug", "--drain-seconds", "600")
         question = ["--model", LLAMA / "config.json", "--workload", LLAMA / "workload.json",
-                    "--cluster", LLAMA / "cluster.json", "--server", self.address]
+                    "--cluster", LLAMA / "cluster.json", "--server", self.address, "--deadline", 600]
         answers = []
         sweep = threading.Thread(target=lambda: answers.append(
             self.run_cli("tune", *map(str, question), "--devices", "16..256", "--output", "json").stdout))
