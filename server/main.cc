@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "search_space/base/status.h"
 #include "server/auth/callers.h"
@@ -69,6 +70,8 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
+#include "vendor_models/catalogue.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 namespace {
@@ -268,6 +271,12 @@ ServerOptions OptionsOf(const Flags& flags, ModelRegistry* registry) {
   return options;
 }
 
+std::vector<std::string> ChipIds(const Catalogue& chips) {
+  std::vector<std::string> ids;
+  for (const ChipEntry& entry : chips.chips()) ids.push_back(entry.spec.id);
+  return ids;
+}
+
 EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model, Metrics& metrics) {
   const auto on_error = [](std::string_view study_id, const absl::Status& status) {
     spdlog::error("event=store_failed study={} reason={} what=\"{}\"", study_id, Reason(status),
@@ -283,6 +292,10 @@ EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model, Metrics
           .run = run,
           .on_store_write =
               [&metrics](std::chrono::duration<double> time) { metrics.NoteStoreWrite(time); },
+          .on_measurement =
+              [&metrics](const MeasurementRecord& measurement) {
+                metrics.NoteMeasurement(measurement);
+              },
           .study_lease = std::chrono::seconds(flags.study_lease_seconds),
           .allows_jobs = flags.allows_jobs};
 }
@@ -341,7 +354,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(options.jobs, JobRulesOf(flags));
   ASSIGN_OR_RETURN(const std::shared_ptr<KnownCallers> callers, ReadCallers(flags.callers));
   options.callers = callers;
-  Metrics metrics(ServerInfo(knowledge, 0).version());
+  Metrics metrics(ServerInfo(knowledge, 0).version(), ChipIds(knowledge.chips));
   CallerCounts counts(NowMs());
   options.on_call_end = [&metrics, &counts](const EndedCall& call) {
     metrics.NoteCall(call);

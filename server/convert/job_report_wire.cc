@@ -219,7 +219,10 @@ absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
   for (ReadReport& one : read) reports.push_back(std::move(one.report));
   ASSIGN_OR_RETURN(
       const std::vector<KeptReport> kept,
-      KeepJobReports(reports, {.store = context.store, .history = context.history},
+      KeepJobReports(reports,
+                     {.store = context.store,
+                      .history = context.history,
+                      .on_measurement = context.on_measurement},
                      context.knowledge, ProtobufCodec(context.knowledge), context.time_ms));
   std::vector<v1::CreateJobReportResponse> responses(kept.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/history.pb.h"
+#include "recorder/history_records.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/tuner/question/knowledge.h"
@@ -24,6 +25,8 @@ struct ReportContext {
   std::int64_t time_ms = 0;
   // Returns the measurements as of now; null: they are read from the store.
   std::function<absl::StatusOr<HistorySource>()> history = {};
+  // EngineHooks.on_measurement.
+  std::function<void(const MeasurementRecord&)> on_measurement = {};
 };
 
 inline constexpr int kMaxReports = 1000;  // in one batch

@@ -228,6 +228,10 @@ std::chrono::duration<double> Engine::longest_store_hold() const {
   return state_->store.longest_hold();
 }
 
+const std::function<void(const MeasurementRecord&)>& Engine::measurement_listener() const {
+  return state_->hooks.on_measurement;
+}
+
 StudyLoad Engine::load() const {
   const std::lock_guard lock(state_->mutex);
   const auto count = [&studies = state_->studies](Lane lane) {

@@ -122,6 +122,9 @@ class Engine {
 
   [[nodiscard]] StudyLoad load() const;
 
+  // Returns EngineHooks.on_measurement, for calls that store measurements themselves.
+  [[nodiscard]] const std::function<void(const MeasurementRecord&)>& measurement_listener() const;
+
   // Returns UNAVAILABLE with reason STORE_LOST while the store's file is not where it was opened;
   // then nothing is written. On a store that several servers share, returns why it cannot be read
   // or written, or UNAVAILABLE with reason LEASE_LOST if this engine's studies are no longer its

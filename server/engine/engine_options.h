@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "recorder/history_records.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/run_study.h"
@@ -59,6 +60,9 @@ struct EngineHooks {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   // Is told how long each group of writes took, from any thread; null: nobody is.
   std::function<void(std::chrono::duration<double>)> on_store_write = {};
+  // Is told of each new measurement that a trial or a job report brought, once it is stored, from
+  // any thread; null: nobody is.
+  std::function<void(const MeasurementRecord&)> on_measurement = {};
   // On a store that several servers share, the time for which a study stays with a server that does
   // not answer.
   std::chrono::milliseconds study_lease = std::chrono::seconds(30);

@@ -256,7 +256,8 @@ absl::StatusOr<StudyAnswer> EngineState::Try(const StudyLease& lease, const Reso
                           .device_count = DeviceCount(problem.cluster),
                           .cancel = control.cancel,
                           .may_act = [this, &lease] { return MayAct(lease); },
-                          .is_patient = [this, &lease] { return IsPatient(lease); }}));
+                          .is_patient = [this, &lease] { return IsPatient(lease); },
+                          .on_measurement = hooks.on_measurement}));
   control.trials = &trials->journal();
   control.print_case = codec.print_case;
   return hooks.run(study, knowledge, control);

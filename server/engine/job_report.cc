@@ -140,7 +140,7 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
     }
   }
   for (InsertedMeasurement& one : inserted) {
-    kept.push_back({.measurement = std::move(one.measurement)});
+    kept.push_back({.measurement = std::move(one.measurement), .is_new = one.is_new});
   }
   return absl::OkStatus();
 }
@@ -230,6 +230,9 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
     MeasuredRows rows(open, knowledge, codec);
     return WarnOfDrift(rows, kept);
   }));
+  for (const KeptReport& report : kept) {
+    if (report.is_new && reported_to.on_measurement) reported_to.on_measurement(report.measurement);
+  }
   return kept;
 }
 

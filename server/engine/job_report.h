@@ -31,6 +31,7 @@ struct JobReport {
 
 struct KeptReport {
   MeasurementRecord measurement = {};  // as it was first stored
+  bool is_new = true;                  // false: the same request stored it before
   // Warnings of drift as of this report. If several reports are about the same chip and framework,
   // only the last of them has the warning.
   std::vector<std::string> warnings = {};
@@ -41,6 +42,8 @@ struct ReportedStore {
   StoreAccess store = {};
   // Returns the measurements as of now; null: they are read from the store.
   std::function<absl::StatusOr<HistorySource>()> history = {};
+  // EngineHooks.on_measurement.
+  std::function<void(const MeasurementRecord&)> on_measurement = {};
 };
 
 // The number of different questions in one batch is limited, because each is calibrated anew.

@@ -288,7 +288,15 @@ absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
     return Save([&](Recorder& recorder) { return recorder.FinishAttempt(attempt).status(); });
   }
   const TrialEnding ending = EndingOf(attempt, open_number_.value_or(number), tried);
-  RETURN_IF_ERROR(Save([&](Recorder& recorder) { return recorder.FinishTrial(ending).status(); }));
+  bool is_new = false;
+  RETURN_IF_ERROR(Save([&](Recorder& recorder) -> absl::Status {
+    ASSIGN_OR_RETURN(const EndedTrial ended, recorder.FinishTrial(ending));
+    is_new = ended.is_new;
+    return absl::OkStatus();
+  }));
+  if (is_new && ending.measurement.has_value() && options_.on_measurement) {
+    options_.on_measurement(*ending.measurement);
+  }
   open_number_.reset();
   journal_.open.reset();
   return absl::OkStatus();

@@ -39,6 +39,8 @@ struct StoredTrialsOptions {
   // Returns true if saving goes on after kSaveAttempts, because the store may come back before
   // another server has the study; null: it never does.
   std::function<bool()> is_patient = {};
+  // EngineHooks.on_measurement.
+  std::function<void(const MeasurementRecord&)> on_measurement = {};
 };
 
 // Measurements and answers are too expensive to lose because a store is busy or full for a moment.

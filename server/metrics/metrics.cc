@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "server/auth/callers.h"
 
 namespace meshwright {
@@ -41,6 +43,13 @@ const Histogram::BucketBoundaries& CallBuckets() {
 const Histogram::BucketBoundaries& WriteBuckets() {
   static const Histogram::BucketBoundaries kBuckets = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                                        0.05,   0.1,   0.25,   0.5,   1,    5};
+  return kBuckets;
+}
+
+// Around the ratio of an expectation that holds; beyond a half more or less, something is wrong.
+const Histogram::BucketBoundaries& RatioBuckets() {
+  static const Histogram::BucketBoundaries kBuckets = {0.5,  0.7, 0.8,  0.9, 0.95, 1,
+                                                       1.05, 1.1, 1.25, 1.5, 2,    5};
   return kBuckets;
 }
 
@@ -147,11 +156,17 @@ struct Metrics::State {
   Histogram& store_writes = Add<Histogram>(registry, "meshwright_store_write_duration_seconds",
                                            "Time of groups of writes until they are durable.")
                                 .Add({}, WriteBuckets());
+  prometheus::Family<Histogram>& measured_ratio = Add<Histogram>(
+      registry, "meshwright_measured_ratio",
+      "Measured step time divided by the expected one, of trials and job reports, by chip.");
+  std::vector<std::string> chips;
   mutable std::mutex mutex;
   std::function<MetricReadings()> read = {};  // guarded by the mutex
 };
 
-Metrics::Metrics(const std::string& version) : state_(std::make_unique<State>()) {
+Metrics::Metrics(const std::string& version, std::vector<std::string> chips)
+    : state_(std::make_unique<State>()) {
+  state_->chips = std::move(chips);
   Add<Gauge>(state_->registry, "meshwright_build_info", "1, with the version of the program.")
       .Add({{"version", version}})
       .Set(1);
@@ -185,6 +200,19 @@ void Metrics::NoteCall(const EndedCall& call) {
 
 void Metrics::NoteStoreWrite(std::chrono::duration<double> time) {
   state_->store_writes.Observe(time.count());
+}
+
+void Metrics::NoteMeasurement(const MeasurementRecord& measurement) {
+  const std::optional<Seconds>& step_time = measurement.step_time;
+  const std::optional<Seconds>& expected = measurement.expected.step_time;
+  if (measurement.source == MeasurementSource::kReplay) return;
+  if (measurement.outcome != Outcome::kOk || !step_time.has_value() || !expected.has_value()) {
+    return;
+  }
+  const std::string& chip = measurement.question.chip;
+  const bool is_known = std::ranges::find(state_->chips, chip) != state_->chips.end();
+  state_->measured_ratio.Add({{"chip", is_known ? chip : "other"}}, RatioBuckets())
+      .Observe(*step_time / *expected);
 }
 
 std::string Metrics::Text() const {

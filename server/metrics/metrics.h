@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "recorder/history_records.h"
 #include "server/engine/engine.h"
 #include "server/process/own_use.h"
 #include "server/rpc/calls/call_end.h"
@@ -32,8 +34,8 @@ struct MetricReadings {
 // thread.
 class Metrics {
  public:
-  // `version` is the program's.
-  explicit Metrics(const std::string& version);
+  // `version` is the program's. `chips` are those of its catalogue; all others share one label.
+  Metrics(const std::string& version, std::vector<std::string> chips);
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
@@ -43,6 +45,9 @@ class Metrics {
 
   void NoteCall(const EndedCall& call);
   void NoteStoreWrite(std::chrono::duration<double> time);
+  // Counts a trial or a reported job that ended well and whose step time was expected. Rows of a
+  // table that were replayed do not count.
+  void NoteMeasurement(const MeasurementRecord& measurement);
 
   [[nodiscard]] std::string Text() const;
 

@@ -141,6 +141,20 @@ class ServerOperationsTest(Folder):
         created = self.logged("method=CreateStudy", "code=OK")
         self.assertRegex(created[0], r"study=study-[0-9a-f]+")
 
+    def test_reports_move_the_ratio_of_their_chip(self):
+        self.start()
+        answer = json.loads(self.run_cli("tune", *self.question(), "--output", "json",
+                                         "--server", self.address).stdout)
+        expected = answer["plans"][0]["estimate"]["step_time_seconds"]
+        report = ["job", "report", "--study", answer["study_id"], "--outcome", "ok", "--step-time",
+                  str(1.2 * expected), "--request-id", "once", "--server", self.address]
+        for _ in range(2):  # the second one repeats the first, so it is not another run
+            self.run_cli(*report)
+        self.run_cli("job", "report", "--study", answer["study_id"], "--outcome", "oom", "--server", self.address)
+        chip = {"chip": TINY_CLUSTER["pools"][0]["chip"]}
+        self.assertEqual(self.value("meshwright_measured_ratio_count", **chip), 1)
+        self.assertAlmostEqual(self.value("meshwright_measured_ratio_sum", **chip), 1.2, places=4)
+
     def test_callers_are_told_apart_by_role_and_name(self):
         digest = hashlib.sha256(b"secret").hexdigest()
         file = self.write("callers", f"ci submitter sha256:{digest}\n")

@@ -130,14 +130,15 @@ constexpr FolderRule kFolders[] = {
                 "server/engine proto/json server/convert server/placement server/auth "
                 "server/rpc/calls"},
     {.path = "server/metrics",
-     .may_use = "server/process server/engine server/auth server/rpc/calls server/rpc"},
+     .may_use = "search_space/base search_space/spec recorder server/process server/engine "
+                "server/auth server/rpc/calls server/rpc"},
     {.path = "server/version"},
     {.path = "server",
-     .may_use =
-         "search_space/base recorder server/tuner/question server/process server/engine "
-         "server/launchers server/plugins proto/json server/convert server/changes server/auth "
-         "server/rpc/calls server/rpc/services server/rpc server/http server/metrics "
-         "server/version"},
+     .may_use = "search_space/base vendor_models recorder server/tuner/question server/process "
+                "server/engine server/launchers server/plugins proto/json server/convert "
+                "server/changes server/auth "
+                "server/rpc/calls server/rpc/services server/rpc server/http server/metrics "
+                "server/version"},
 
     // The programs.
     {.path = "cli/program",

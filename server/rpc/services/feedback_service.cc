@@ -58,7 +58,8 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
     return {.knowledge = context_.knowledge,
             .store = context_.engine.store(),
             .time_ms = NowMs(),
-            .history = [this] { return context_.engine.History(std::nullopt); }};
+            .history = [this] { return context_.engine.History(std::nullopt); },
+            .on_measurement = context_.engine.measurement_listener()};
   }
 
   const ServiceContext context_;
