@@ -30,25 +30,11 @@ constexpr char kAttemptColumns[] =
 constexpr char kNodeEnd = ',';
 constexpr char kReasonEnd = '\n';
 
-std::vector<std::string> Parts(std::string_view text, char end_of_part) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(end_of_part), text.size());
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-std::string Joined(const std::vector<std::string>& parts, char end_of_part) {
-  return fmt::format("{}", fmt::join(parts, std::string(1, end_of_part)));
-}
-
 AttemptQuality ReadQuality(const Statement& row, int column) {
   AttemptQuality quality = {.step_time_low = OptionalSeconds(row, column + 1),
                             .step_time_high = OptionalSeconds(row, column + 2),
                             .spread_ratio = row.OptionalReal(column + 3),
-                            .suspect_reasons = Parts(row.Text(column + 4), kReasonEnd),
+                            .suspect_reasons = SplitText(row.Text(column + 4), kReasonEnd),
                             .environment = row.Text(column + 5),
                             .environment_digest = row.Text(column + 6)};
   if (const auto count = row.OptionalInteger(column); count.has_value()) {
@@ -74,7 +60,7 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
                            .device_time = Seconds(row.Real(14)),
                            .log_head = row.Text(15),
                            .log_tail = row.Text(16),
-                           .nodes = Parts(row.Text(18), kNodeEnd),
+                           .nodes = SplitText(row.Text(18), kNodeEnd),
                            .quality = ReadQuality(row, 19)};
   const std::string whose = fmt::format("attempt '{}'", attempt.id);
   ASSIGN_OR_RETURN(attempt.state, ReadWord<AttemptState>(row, 5, whose));
@@ -142,6 +128,20 @@ bool IsSame(const AttemptRecord& ended, const AttemptEnding& ending) {
 
 }  // namespace
 
+std::vector<std::string> SplitText(std::string_view text, char end_of_part) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(end_of_part), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::string JoinText(const std::vector<std::string>& parts, char end_of_part) {
+  return fmt::format("{}", fmt::join(parts, std::string(1, end_of_part)));
+}
+
 absl::StatusOr<AttemptRecord> ReadAttempt(Connection* connection, std::string_view id) {
   ASSIGN_OR_RETURN(
       Statement query,
@@ -195,9 +195,9 @@ WHERE id = ?1)sql",
                       attempt.id, Word(AttemptState::kEnded), Word(ending.outcome),
                       ending.failure_class, ending.device_time.count(), ending.log_head,
                       ending.log_tail, ending.time_ms, ending.message,
-                      Joined(ending.nodes, kNodeEnd), quality.step_count,
+                      JoinText(ending.nodes, kNodeEnd), quality.step_count,
                       Count(quality.step_time_low), Count(quality.step_time_high),
-                      quality.spread_ratio, Joined(quality.suspect_reasons, kReasonEnd),
+                      quality.spread_ratio, JoinText(quality.suspect_reasons, kReasonEnd),
                       quality.environment, quality.environment_digest));
   return ReadAttempt(connection, attempt.id);
 }
@@ -240,7 +240,7 @@ absl::StatusOr<AttemptRecord> Recorder::UpdateAttempt(const AttemptUpdate& updat
                   "{0} = coalesce({0}, ?4) WHERE id = ?1",
                   update.state == AttemptState::kSubmitted ? "submit_time_ms" : "start_time_ms"),
       update.attempt_id, Word(update.state), update.external_id, update.time_ms,
-      Joined(update.nodes, kNodeEnd)));
+      JoinText(update.nodes, kNodeEnd)));
   ASSIGN_OR_RETURN(AttemptRecord after, ReadAttempt(connection_.get(), update.attempt_id));
   RETURN_IF_ERROR(transaction.Commit());
   return after;
@@ -260,6 +260,24 @@ absl::StatusOr<std::vector<AttemptRecord>> Recorder::ListAttempts(
     RETURN_IF_ERROR(ReadTrial(connection_.get(), study_id, *trial_number).status());
   }
   return ReadAttempts(connection_.get(), study_id, trial_number);
+}
+
+absl::StatusOr<std::vector<OpenJobs>> Recorder::CountOpenJobs() const {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
+SELECT launcher, count(*), sum(CASE WHEN attempts.state = ?1 THEN 1 ELSE 0 END)
+FROM studies JOIN attempts ON attempts.study_id = studies.id
+WHERE studies.end_time_ms IS NULL AND attempts.end_time_ms IS NULL AND launcher <> 'replay'
+GROUP BY launcher ORDER BY launcher)sql"));
+  RETURN_IF_ERROR(query.Bind(Word(AttemptState::kRunning)));
+  std::vector<OpenJobs> jobs;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return jobs;
+    const std::int64_t running = query.Integer(2);
+    jobs.push_back({.launcher = query.Text(0),
+                    .waiting_count = query.Integer(1) - running,
+                    .running_count = running});
+  }
 }
 
 }  // namespace meshwright

@@ -299,9 +299,13 @@ absl::StatusOr<DeletedStudy> Recorder::DeleteStudy(const StudyDeletion& deletion
                      RetractMeasurementsOf(connection_.get(), study.id, deletion.time_ms));
   }
   RETURN_IF_ERROR(Run(connection_.get(), R"sql(
-INSERT INTO deleted_studies
-SELECT ?1, ?2, ?3, coalesce(max(fencing_token), 0) FROM attempts WHERE study_id = ?1)sql",
-                      study.id, study.request_id, deletion.time_ms));
+INSERT INTO deleted_studies (id, request_id, delete_time_ms, creator, end_time_ms,
+                             last_fencing_token, device_seconds)
+SELECT ?1, ?2, ?3, ?4, ?5, coalesce(max(fencing_token), 0),
+       coalesce(sum(CASE WHEN launcher <> 'replay' THEN device_seconds ELSE 0.0 END), 0.0)
+FROM attempts WHERE study_id = ?1)sql",
+                      study.id, study.request_id, deletion.time_ms, study.creator,
+                      study.end_time_ms.value_or(deletion.time_ms)));
   // The rows that refer to the study go with it.
   RETURN_IF_ERROR(Run(connection_.get(), "DELETE FROM studies WHERE id = ?1", study.id));
   RETURN_IF_ERROR(transaction.Commit());

@@ -128,6 +128,14 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token,
                                                       const StudyFilter& filter = {}) const;
 
+  // Counts the studies of a creator that have not ended.
+  [[nodiscard]] absl::StatusOr<std::int64_t> CountOpenStudies(std::string_view creator) const;
+
+  // Returns the device time that the jobs of a creator's studies took since a moment, and the time
+  // that they may still take.
+  [[nodiscard]] absl::StatusOr<CreatorUse> UseOf(std::string_view creator,
+                                                 std::int64_t since_ms) const;
+
   // Lists plans by rank, with the baseline (0) first.
   [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
                                                    std::string_view page_token) const;
@@ -193,7 +201,8 @@ class Recorder {
   // note goes when the study stops or ends.
   absl::Status SetPauseWanted(std::string_view study_id, bool is_wanted);
 
-  // Returns the ids of the studies that ClaimStudy takes, the oldest first.
+  // Returns the ids of the studies that ClaimStudy takes: the oldest of each creator first, then
+  // the second of each, and so on.
   [[nodiscard]] absl::StatusOr<std::vector<std::string>> ListClaimable() const;
 
   // Returns the interrupted studies, the oldest first.
@@ -242,6 +251,10 @@ class Recorder {
   // ends between two pages may beat one of an earlier page.
   [[nodiscard]] absl::StatusOr<TrialPage> ListParetoTrials(std::string_view study_id, int page_size,
                                                            std::string_view page_token) const;
+
+  // Counts the jobs of all studies by their launchers, sorted by name. A launcher without open jobs
+  // is left out.
+  [[nodiscard]] absl::StatusOr<std::vector<OpenJobs>> CountOpenJobs() const;
 
   // Lists all attempts at a trial, or at all trials of the study, in their order. NOT_FOUND:
   // UNKNOWN_STUDY, UNKNOWN_TRIAL.

@@ -47,7 +47,8 @@ struct StudyRecord {
   std::string outcome = {};  // the reason for its end; empty before
   std::string model_name = {};
   std::string cluster_name = {};
-  std::string chip = {};
+  std::string chip = {};                      // id of the first pool's chip
+  std::vector<std::string> other_chips = {};  // ids of the other pools' chips, each once, in order
   int device_count = 0;
   std::optional<std::string> request_id = {};  // makes storing it idempotent
   std::string request_hash = {};               // hash of the whole request
@@ -67,6 +68,9 @@ struct StudyRecord {
   // The study may learn from the measurements up to this one, so that a resumed study gives the
   // same answer as one that was never stopped. SetStudyHistory sets it once.
   std::optional<std::int64_t> history_sequence = {};
+  std::string creator = {};  // name of the caller who created it; empty: nobody known
+  // Devices x seconds that its jobs may take; absent: it runs none, or has no limit.
+  std::optional<Seconds> device_time_limit = {};
   std::int64_t revision = 0;  // revision of its newest event
   StudyRemarks remarks = {};
   bool operator==(const StudyRecord&) const = default;
@@ -79,7 +83,8 @@ struct StudyFilter {
   // Part of the id, of its display name, or of the name of the model or the cluster; letters of
   // ASCII in either case.
   std::optional<std::string> text = {};
-  std::optional<std::string> chip = {};
+  std::optional<std::string> chip = {};            // id of the chip of some pool
+  std::optional<std::string> creator = {};         // empty: nobody known
   std::map<std::string, std::string> labels = {};  // a study must have all of them
   std::optional<std::int64_t> create_time_from_ms = {};
   std::optional<std::int64_t> create_time_before_ms = {};
@@ -88,9 +93,19 @@ struct StudyFilter {
 // A study that waits for a process that runs it again.
 struct InterruptedStudy {
   std::string id = {};
+  std::string creator = {};
   std::string question = {};   // bytes
   int interruption_count = 0;  // events in its journal
   bool is_to_pause = false;    // somebody wanted it to pause before it was interrupted
+};
+
+// The devices x seconds that the jobs of a creator's studies take.
+struct CreatorUse {
+  // Time of the jobs that ended since a moment. The time of a deleted study counts as a whole if
+  // the study ended since then.
+  Seconds used = Seconds(0);
+  Seconds promised = Seconds(0);  // the rest of the limits of the studies that have not ended
+  bool operator==(const CreatorUse&) const = default;
 };
 
 // A plan that a study ranked. Values for filters and ranking are columns; the rest is in the bytes.

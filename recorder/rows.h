@@ -209,6 +209,11 @@ class MeasurementFinder {
   Statement query_;
 };
 
+// Splits a text into parts that each end with a character, and joins them again. The last part need
+// not end with it; no part may contain it.
+std::vector<std::string> SplitText(std::string_view text, char end_of_part);
+std::string JoinText(const std::vector<std::string>& parts, char end_of_part);
+
 absl::StatusOr<TrialRecord> ReadTrial(Connection* connection, std::string_view study_id,
                                       int number);
 

@@ -132,7 +132,7 @@ SELECT (SELECT count(*) FROM studies WHERE lease_expires_ms < ?1) +
 
 absl::StatusOr<std::vector<InterruptedStudy>> Recorder::ListInterrupted() const {
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
-SELECT id, question, pause_wanted,
+SELECT id, question, pause_wanted, creator,
        (SELECT count(*) FROM events
         WHERE study_id = studies.id AND kind = ?1 AND payload = ?2)
 FROM studies JOIN study_messages ON study_messages.study_id = studies.id
@@ -145,8 +145,9 @@ ORDER BY create_time_ms, id)sql"));
     ASSIGN_OR_RETURN(const bool has_row, query.Step());
     if (!has_row) return studies;
     studies.push_back({.id = query.Text(0),
+                       .creator = query.Text(3),
                        .question = query.Text(1),
-                       .interruption_count = static_cast<int>(query.Integer(3)),
+                       .interruption_count = static_cast<int>(query.Integer(4)),
                        .is_to_pause = query.Integer(2) != 0});
   }
 }
@@ -277,7 +278,8 @@ absl::StatusOr<std::vector<std::string>> Recorder::ListClaimable() const {
 SELECT id FROM studies
 WHERE state IN ('queued', 'running', 'cancelling') AND lease_expires_ms IS NULL
   AND state <> 'running'
-ORDER BY create_time_ms, id)sql"));
+ORDER BY row_number() OVER (PARTITION BY creator ORDER BY create_time_ms, id), create_time_ms, id
+)sql"));
   RETURN_IF_ERROR(query.Bind());
   std::vector<std::string> ids;
   while (true) {

@@ -13,16 +13,19 @@
 #include "recorder/sql/connection.h"
 #include "recorder/sql/sql.h"
 #include "search_space/base/status.h"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 namespace {
+
+constexpr char kChipEnd = '\n';
 
 // The columns in the order in which InsertRows binds and ReadStudy reads them.
 constexpr char kStudyColumns[] =
     "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
     "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, "
-    "history_sequence";
+    "history_sequence, other_chips, creator, device_seconds_limit";
 // The columns that only EditStudy writes, and the labels, which stand in a table of their own.
 constexpr char kRemarkColumns[] =
     "display_name, note, edit_count, (SELECT json_group_object(key, value) FROM study_labels WHERE "
@@ -50,7 +53,9 @@ std::string Where(const StudyFilter& filter) {
         " AND instr(lower(id || '\n' || model_name || '\n' || cluster_name || '\n' || "
         "display_name), lower(?3)) > 0";
   }
-  if (filter.chip.has_value()) where += " AND chip = ?4";
+  if (filter.chip.has_value()) {
+    where += " AND (chip = ?4 OR instr('\n' || other_chips || '\n', '\n' || ?4 || '\n') > 0)";
+  }
   if (filter.create_time_from_ms.has_value()) where += " AND create_time_ms >= ?5";
   if (filter.create_time_before_ms.has_value()) where += " AND create_time_ms < ?6";
   if (!filter.labels.empty()) {
@@ -59,6 +64,7 @@ std::string Where(const StudyFilter& filter) {
         "study_labels AS label WHERE label.study_id = studies.id AND label.key = asked.key AND "
         "label.value = asked.value))";
   }
+  if (filter.creator.has_value()) where += " AND creator = ?8";
   return where;
 }
 
@@ -76,6 +82,7 @@ std::string ListName(const StudyFilter& filter) {
     name += fmt::format("/before={}", *filter.create_time_before_ms);
   }
   if (!filter.labels.empty()) name += fmt::format("/labels={}", LabelsJson(filter.labels));
+  if (filter.creator.has_value()) name += fmt::format("/creator={}", *filter.creator);
   return name;
 }
 
@@ -106,13 +113,16 @@ absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_messages) {
   study.gain_over_baseline = row.OptionalReal(17);
   study.best_plan_digest = row.Text(18);
   study.history_sequence = row.OptionalInteger(19);
-  study.remarks.display_name = row.Text(20);
-  study.remarks.note = row.Text(21);
-  study.remarks.edit_count = row.Integer(22);
-  ASSIGN_OR_RETURN(study.remarks.labels, ReadLabels(row.Text(23), study.id));
+  study.other_chips = SplitText(row.Text(20), kChipEnd);
+  study.creator = row.Text(21);
+  study.device_time_limit = OptionalSeconds(row, 22);
+  study.remarks.display_name = row.Text(23);
+  study.remarks.note = row.Text(24);
+  study.remarks.edit_count = row.Integer(25);
+  ASSIGN_OR_RETURN(study.remarks.labels, ReadLabels(row.Text(26), study.id));
   if (has_messages) {
-    study.question = row.Text(24);
-    study.result = row.OptionalText(25);
+    study.question = row.Text(27);
+    study.result = row.OptionalText(28);
   }
   return study;
 }
@@ -147,13 +157,14 @@ absl::Status InsertRows(Connection* connection, const StudyRecord& study) {
   const absl::Status status =
       Run(connection,
           fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-                      "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                      "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
                       kStudyColumns),
           study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name,
           study.chip, study.device_count, study.request_id, study.request_hash, study.error_message,
           study.owner, study.create_time_ms, study.start_time_ms, study.end_time_ms,
           Count(study.search_time), Count(study.best_step_time), study.gain_over_baseline,
-          study.best_plan_digest, study.history_sequence);
+          study.best_plan_digest, study.history_sequence, JoinText(study.other_chips, kChipEnd),
+          study.creator, Count(study.device_time_limit));
   if (absl::IsAlreadyExists(status)) {
     return WithReason(
         absl::AlreadyExistsError(fmt::format("study id = '{}'; exists; must be new", study.id)),
@@ -365,17 +376,17 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
   std::string where = Where(filter);
   if (!page_token.empty()) {
     ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
-    where += " AND (create_time_ms, id) < (?8, ?9)";
+    where += " AND (create_time_ms, id) < (?9, ?10)";
   }
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(
           connection_.get(),
-          Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?10", where))));
+          Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?11", where))));
   const std::string labels = LabelsJson(filter.labels);
   RETURN_IF_ERROR(query.Bind(OptionalWord(filter.state), filter.outcome, filter.text, filter.chip,
                              filter.create_time_from_ms, filter.create_time_before_ms, labels,
-                             after.number, after.text, size + 1));
+                             filter.creator, after.number, after.text, size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<StudyRecord>(query, size, [](const Statement& row) {
                      return ReadStudy(row, false);
                    }));
@@ -385,6 +396,37 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
     page.next_page_token = EncodePageToken(list, {.number = last.create_time_ms, .text = last.id});
   }
   return page;
+}
+
+absl::StatusOr<std::int64_t> Recorder::CountOpenStudies(std::string_view creator) const {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(
+                       connection_.get(),
+                       "SELECT count(*) FROM studies WHERE creator = ?1 AND end_time_ms IS NULL"));
+  RETURN_IF_ERROR(query.Bind(creator));
+  RETURN_IF_ERROR(query.Step().status());
+  return query.Integer(0);
+}
+
+absl::StatusOr<CreatorUse> Recorder::UseOf(std::string_view creator, std::int64_t since_ms) const {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
+SELECT (SELECT coalesce(sum(attempts.device_seconds), 0.0)
+        FROM studies JOIN attempts ON attempts.study_id = studies.id
+        WHERE creator = ?1 AND (studies.end_time_ms IS NULL OR studies.end_time_ms > ?2)
+          AND attempts.end_time_ms > ?2 AND launcher <> 'replay'),
+       (SELECT coalesce(sum(device_seconds), 0.0) FROM deleted_studies
+        WHERE creator = ?1 AND end_time_ms > ?2),
+       (SELECT coalesce(sum(CASE WHEN seconds > 0 THEN seconds ELSE 0.0 END), 0.0)
+        FROM (SELECT device_seconds_limit -
+                     (SELECT coalesce(sum(device_seconds), 0.0) FROM attempts
+                      WHERE study_id = studies.id AND launcher <> 'replay') AS seconds
+              FROM studies
+              WHERE creator = ?1 AND end_time_ms IS NULL AND device_seconds_limit IS NOT NULL)
+             AS rests))sql"));
+  RETURN_IF_ERROR(query.Bind(creator, since_ms));
+  RETURN_IF_ERROR(query.Step().status());
+  return CreatorUse{.used = Seconds(query.Real(0)) + Seconds(query.Real(1)),
+                    .promised = Seconds(query.Real(2))};
 }
 
 }  // namespace meshwright

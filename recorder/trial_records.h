@@ -140,6 +140,14 @@ struct EndedTrial {
   bool is_new = true;                        // false: the same ending was stored before
 };
 
+// The jobs of a launcher that have not ended.
+struct OpenJobs {
+  std::string launcher = {};
+  std::int64_t waiting_count = 0;  // not known to run yet
+  std::int64_t running_count = 0;
+  bool operator==(const OpenJobs&) const = default;
+};
+
 enum class TrialOrder {
   kNumber,
   kFastest,  // ordered by step time, then number; only those with a step time

@@ -426,16 +426,27 @@ CREATE INDEX audit_events_of_caller ON audit_events (caller, sequence);
 CREATE INDEX audit_events_of_method ON audit_events (method, sequence);
 )sql"},
     // Version 14: several processes share the studies of a store. A study that runs is leased to
-    // one
-    // of them, until a time of the store's clock. Nobody holds the lease of a study that was
-    // running
-    // before, so it has expired.
+    // one of them, until a time of the store's clock. Nobody holds the lease of a study that was
+    // running before, so it has expired.
     {13, R"sql(
 ALTER TABLE studies ADD COLUMN lease_token INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE studies ADD COLUMN lease_expires_ms INTEGER;
 ALTER TABLE studies ADD COLUMN pause_wanted INTEGER NOT NULL DEFAULT 0;
 UPDATE studies SET lease_expires_ms = 0 WHERE state = 'running';
 CREATE INDEX leased_studies ON studies (lease_expires_ms) WHERE lease_expires_ms IS NOT NULL;
+)sql"},
+    // Version 15: the creator of a study, the limit of its jobs, and the chips of its other pools,
+    // separated by line feeds. What the jobs of a deleted study took still counts for its creator.
+    {14, R"sql(
+ALTER TABLE studies ADD COLUMN other_chips TEXT NOT NULL DEFAULT '';
+ALTER TABLE studies ADD COLUMN creator TEXT NOT NULL DEFAULT '';
+ALTER TABLE studies ADD COLUMN device_seconds_limit REAL;
+CREATE INDEX studies_of_creator ON studies (creator, end_time_ms);
+CREATE INDEX open_studies ON studies (creator) WHERE end_time_ms IS NULL;
+ALTER TABLE deleted_studies ADD COLUMN creator TEXT NOT NULL DEFAULT '';
+ALTER TABLE deleted_studies ADD COLUMN end_time_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE deleted_studies ADD COLUMN device_seconds REAL NOT NULL DEFAULT 0;
+CREATE INDEX deleted_studies_of_creator ON deleted_studies (creator, end_time_ms);
 )sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);

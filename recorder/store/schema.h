@@ -13,7 +13,7 @@ inline constexpr int kStoreApplicationId = 0x4D575354;
 
 // Counts layouts of the tables and is independent of the API's version. docs/store/records.md
 // describes the tables.
-inline constexpr int kSchemaVersion = 14;
+inline constexpr int kSchemaVersion = 15;
 
 enum class SchemaWords { kSqlite, kPostgres };
 

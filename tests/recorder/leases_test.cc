@@ -114,6 +114,21 @@ TEST_P(LeasesTest, TheOldestIsClaimableFirst) {
   EXPECT_THAT(*recorder_->ListClaimable(), ElementsAre("s2", "s1", "s0"));
 }
 
+TEST_P(LeasesTest, CreatorsTakeTurns) {
+  const auto insert = [this](const std::string& id, const std::string& creator, int time) {
+    StudyRecord study = MakeStudy(id, time);
+    study.creator = creator;
+    ASSERT_TRUE(recorder_->InsertStudy(study).ok());
+  };
+  insert("a1", "a", 1001);
+  insert("a2", "a", 1002);
+  insert("a3", "a", 1003);
+  insert("b1", "b", 1004);
+  insert("none", "", 1005);
+  insert("b2", "b", 1006);
+  EXPECT_THAT(*recorder_->ListClaimable(), ElementsAre("a1", "b1", "none", "a2", "b2", "a3"));
+}
+
 TEST_P(LeasesTest, AnExpiredLeaseMakesAnotherOwner) {
   Insert("a");
   Insert("b");

@@ -129,8 +129,9 @@ TEST_F(PostgresTest, AnotherLayoutIsRefused) {
   EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
 }
 
-// The step to version 14: a study that was running has a lease that has expired.
-TEST_F(PostgresTest, UpgradesVersion13ToLeases) {
+// The steps to versions 14 and 15: a study that was running has a lease that has expired, and
+// nobody knows the creators of studies.
+TEST_F(PostgresTest, UpgradesVersion13ToLeasesAndCreators) {
   {
     auto old = Write();
     ASSERT_TRUE(old.ok()) << old.status();
@@ -140,11 +141,15 @@ TEST_F(PostgresTest, UpgradesVersion13ToLeases) {
   }
   store_->Sql(
       "ALTER TABLE studies DROP COLUMN lease_token, DROP COLUMN lease_expires_ms, DROP COLUMN "
-      "pause_wanted; UPDATE store_identity SET schema_version = 13");
+      "pause_wanted, DROP COLUMN other_chips, DROP COLUMN creator, DROP COLUMN "
+      "device_seconds_limit; "
+      "ALTER TABLE deleted_studies DROP COLUMN creator, DROP COLUMN end_time_ms, DROP COLUMN "
+      "device_seconds; UPDATE store_identity SET schema_version = 13");
   EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
   auto recorder = Write();
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   EXPECT_THAT(*recorder->ListClaimable(), ElementsAre("waiting"));
+  EXPECT_EQ(*recorder->CountOpenStudies(""), 2);
   EXPECT_EQ(recorder->ClaimStudy({.study_id = "waiting", .owner = "me"})->lease.token, 1);
   const auto expired = recorder->InterruptExpired(7000, {});
   ASSERT_TRUE(expired.ok()) << expired.status();

@@ -289,6 +289,8 @@ TEST_P(StudiesTest, ListsByChipTimeAndLabels) {
   for (int i = 0; i < 4; ++i) {
     StudyRecord study = MakeStudy("s" + std::to_string(i));
     study.chip = i % 2 == 0 ? "even" : "odd";
+    if (i == 0) study.other_chips = {"odd-1", "third", "even-1"};
+    if (i >= 2) study.creator = "ci";
     study.create_time_ms = 1000 + i;
     ASSERT_TRUE(recorder_->InsertStudy(study).ok());
     ASSERT_TRUE(recorder_
@@ -310,6 +312,11 @@ TEST_P(StudiesTest, ListsByChipTimeAndLabels) {
   };
   using testing::ElementsAre;
   EXPECT_THAT(ids({.chip = "odd"}), ElementsAre("s3", "s1"));
+  EXPECT_THAT(ids({.chip = "third"}), ElementsAre("s0"));
+  EXPECT_THAT(ids({.chip = "odd-1"}), ElementsAre("s0"));
+  EXPECT_THAT(ids({.creator = "ci"}), ElementsAre("s3", "s2"));
+  EXPECT_THAT(ids({.creator = ""}), ElementsAre("s1", "s0"));
+  EXPECT_THAT(ids({.creator = "c"}), testing::IsEmpty());
   EXPECT_THAT(ids({.text = "best"}), ElementsAre("s3"));
   EXPECT_THAT(ids({.create_time_from_ms = 1001, .create_time_before_ms = 1003}),
               ElementsAre("s2", "s1"));
@@ -318,6 +325,8 @@ TEST_P(StudiesTest, ListsByChipTimeAndLabels) {
   EXPECT_THAT(ids({.labels = {{"low", "maybe"}}}), testing::IsEmpty());
   const auto page = recorder_->ListStudies(1, "", {.chip = "odd"});
   EXPECT_FALSE(recorder_->ListStudies(1, page->next_page_token, {.chip = "even"}).ok());
+  EXPECT_FALSE(
+      recorder_->ListStudies(1, page->next_page_token, {.chip = "odd", .creator = ""}).ok());
 }
 
 TEST_P(StudiesTest, AppendsAllOrNone) {

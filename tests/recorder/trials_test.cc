@@ -261,6 +261,74 @@ TEST_P(TrialsTest, AFailedAttemptIsTriedAgain) {
   EXPECT_EQ(recorder_->ListAttempts("a", 1)->at(0).failure_class, "node");
 }
 
+TEST_P(TrialsTest, OpenJobsAreCountedByLauncher) {
+  const auto begin = [this](const std::string& digest, const std::string& launcher) {
+    TrialIntent intent = MakeIntent("a", digest);
+    intent.launcher = launcher;
+    const auto begun = recorder_->BeginTrial(intent);
+    EXPECT_TRUE(begun.ok()) << begun.status();
+    return begun->attempt;
+  };
+  begin("d1", "replay");
+  begin("d2", "slurm");
+  const AttemptRecord running = begin("d3", "slurm");
+  ASSERT_TRUE(recorder_->FinishTrial(EndingOf(begin("d4", "local"))).ok());
+  begin("d5", "local");
+  ASSERT_TRUE(recorder_
+                  ->UpdateAttempt({.attempt_id = running.id,
+                                   .fencing_token = running.fencing_token,
+                                   .state = AttemptState::kRunning})
+                  .ok());
+  EXPECT_THAT(
+      *recorder_->CountOpenJobs(),
+      testing::ElementsAre(OpenJobs{.launcher = "local", .waiting_count = 1},
+                           OpenJobs{.launcher = "slurm", .waiting_count = 1, .running_count = 1}));
+}
+
+TEST_P(TrialsTest, TheUseOfACreatorIsThatOfAllItsStudies) {
+  const auto insert = [this](const std::string& id, const std::string& creator) {
+    StudyRecord study = MakeStudy(id);
+    study.creator = creator;
+    study.device_time_limit = Seconds(1000);
+    ASSERT_TRUE(recorder_->InsertStudy(study).ok());
+  };
+  // Runs a job of 640 device seconds that ends at 3,000 ms.
+  const auto run = [this](const std::string& id, const std::string& digest,
+                          const std::string& launcher) {
+    TrialIntent intent = MakeIntent(id, digest);
+    intent.launcher = launcher;
+    const auto begun = recorder_->BeginTrial(intent);
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    ASSERT_TRUE(recorder_->FinishTrial(EndingOf(begun->attempt)).ok());
+  };
+  EXPECT_THAT(*recorder_->CountOpenJobs(), testing::IsEmpty());
+  insert("one", "ci");
+  insert("two", "ci");
+  insert("other", "somebody");
+  EXPECT_EQ(*recorder_->CountOpenStudies("ci"), 2);
+  EXPECT_EQ(*recorder_->CountOpenStudies("nobody"), 0);
+  EXPECT_EQ(*recorder_->UseOf("ci", 0), (CreatorUse{.promised = Seconds(2000)}));
+  run("one", "d1", "slurm");
+  run("one", "d2", "replay");  // runs no job
+  run("other", "d1", "slurm");
+  EXPECT_EQ(*recorder_->UseOf("ci", 2999),
+            (CreatorUse{.used = Seconds(640), .promised = Seconds(1360)}));
+  EXPECT_EQ(*recorder_->UseOf("ci", 3000), (CreatorUse{.promised = Seconds(1360)}));
+  run("one", "d3", "slurm");  // beyond the limit of the study, which then promises nothing
+  EXPECT_EQ(*recorder_->UseOf("ci", 0),
+            (CreatorUse{.used = Seconds(1280), .promised = Seconds(1000)}));
+  // The use of a study outlives it, so that deleting makes no room.
+  ASSERT_TRUE(
+      recorder_->FinishStudy({.study_id = "one", .state = StudyState::kFailed, .time_ms = 4000})
+          .ok());
+  EXPECT_EQ(*recorder_->CountOpenStudies("ci"), 1);
+  const CreatorUse rest = {.used = Seconds(1280), .promised = Seconds(1000)};
+  EXPECT_EQ(*recorder_->UseOf("ci", 0), rest);
+  ASSERT_TRUE(recorder_->DeleteStudy({.study_id = "one", .time_ms = 5000}).ok());
+  EXPECT_EQ(*recorder_->UseOf("ci", 3999), rest);
+  EXPECT_EQ(*recorder_->UseOf("ci", 4000), (CreatorUse{.promised = Seconds(1000)}));
+}
+
 // A crash that is not retried ends the trial too.
 TEST_P(TrialsTest, ATrialEndsAfterItsAttemptHas) {
   TrialEnding ending = EndingOf(Begin("d1").attempt);

@@ -164,7 +164,16 @@ std::string BackTo(int version) {
     int to;
     const char* sql;
   };
-  const Step kSteps[] = {{13,
+  const Step kSteps[] = {{14,
+                          "DROP INDEX studies_of_creator; DROP INDEX open_studies;"
+                          "DROP INDEX deleted_studies_of_creator;"
+                          "ALTER TABLE studies DROP COLUMN other_chips;"
+                          "ALTER TABLE studies DROP COLUMN creator;"
+                          "ALTER TABLE studies DROP COLUMN device_seconds_limit;"
+                          "ALTER TABLE deleted_studies DROP COLUMN creator;"
+                          "ALTER TABLE deleted_studies DROP COLUMN end_time_ms;"
+                          "ALTER TABLE deleted_studies DROP COLUMN device_seconds;"},
+                         {13,
                           "DROP INDEX leased_studies;"
                           "ALTER TABLE studies DROP COLUMN lease_token;"
                           "ALTER TABLE studies DROP COLUMN lease_expires_ms;"
@@ -371,6 +380,30 @@ TEST_F(UpgradeTest, UpgradesVersion13ToLeases) {
   EXPECT_TRUE(Exists(".v13.bak"));
   EXPECT_THAT(*recorder->ListClaimable(), ElementsAre("waiting"));
   EXPECT_EQ(recorder->InterruptExpired(7000, {})->front().id, "running");
+}
+
+// Version 15 added creators. Nobody knows those of earlier studies.
+TEST_F(UpgradeTest, UpgradesVersion14ToCreators) {
+  {
+    auto recorder = Write();
+    ASSERT_TRUE(recorder.ok()) << recorder.status();
+    for (const char* id : {"kept", "gone"}) {
+      ASSERT_TRUE(recorder->InsertStudy(MakeStudy(id)).ok());
+    }
+    ASSERT_TRUE(recorder->FinishStudy({.study_id = "gone", .state = StudyState::kFailed}).ok());
+    ASSERT_TRUE(recorder->DeleteStudy({.study_id = "gone"}).ok());
+  }
+  RunSql(path_, BackTo(14));
+  auto recorder = Write();
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  EXPECT_TRUE(Exists(".v14.bak"));
+  EXPECT_EQ(*recorder->GetStudy("kept"), [] {
+    StudyRecord study = MakeStudy("kept");
+    study.revision = 1;
+    return study;
+  }());
+  EXPECT_EQ(Reason(recorder->InsertStudy(MakeStudy("gone")).status()), "STUDY_DELETED");
+  EXPECT_EQ(*recorder->CountOpenStudies(""), 1);
 }
 
 // Stores a study with a trial, and measurements of which the last stored is the oldest.
