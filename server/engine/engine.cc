@@ -19,6 +19,7 @@
 #include "server/engine/engine_state.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/queue/lease_keeper.h"
+#include "server/engine/queue/quota.h"
 #include "server/engine/queue/study_queue.h"
 #include "server/engine/recovery.h"
 #include "server/engine/sharing.h"
@@ -94,7 +95,8 @@ absl::StatusOr<StudyRecord> Engine::CreateStudy(const ResolvedStudy& study,
   const std::lock_guard lock(state_->mutex);
   ASSIGN_OR_RETURN(InsertedStudy inserted, state_->Insert(record, options));
   if (inserted.is_new) {
-    state_->Queue(inserted.study.id, LaneOf(request));
+    state_->Queue(
+        {.id = inserted.study.id, .lane = LaneOf(request), .creator = inserted.study.creator});
   }
   return std::move(inserted.study);
 }
@@ -201,11 +203,14 @@ absl::StatusOr<std::string> Engine::RetryTrials(
     answer = WriteTo(state_->access, [&](Recorder& recorder) {
       return recorder.AnswerOnce(call, [&]() -> absl::StatusOr<std::string> {
         ASSIGN_OR_RETURN(const ReopenedStudy reopened, recorder.ReopenStudy(reopening));
+        RETURN_IF_ERROR(CheckQuota(state_->hooks.quota, recorder, reopened.study, NowMs()));
         is_new = true;
         return encode(reopened);
       });
     });
-    if (answer.ok() && is_new) state_->Queue(reopening.study_id, lane);
+    if (answer.ok() && is_new) {
+      state_->Queue({.id = reopening.study_id, .lane = lane, .creator = study->creator});
+    }
   }
   state_->followers.Publish(reopening.study_id);
   return answer;
@@ -231,6 +236,8 @@ std::chrono::duration<double> Engine::longest_store_hold() const {
 const std::function<void(const MeasurementRecord&)>& Engine::measurement_listener() const {
   return state_->hooks.on_measurement;
 }
+
+bool Engine::allows_jobs() const { return state_->hooks.allows_jobs; }
 
 StudyLoad Engine::load() const {
   const std::lock_guard lock(state_->mutex);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "recorder/call_records.h"
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/store_access.h"
@@ -133,6 +134,9 @@ class Engine {
 
   // Returns the longest time for which one group of writes kept others waiting.
   [[nodiscard]] std::chrono::duration<double> longest_store_hold() const;
+
+  // Returns true if this engine runs the jobs of studies.
+  [[nodiscard]] bool allows_jobs() const;
 
   [[nodiscard]] int schema_version() const;
 

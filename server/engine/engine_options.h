@@ -11,6 +11,7 @@
 #include "recorder/history_records.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
+#include "server/engine/queue/quota.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
@@ -44,6 +45,7 @@ struct StudyCodec {
 struct CreateStudyOptions {
   std::optional<std::string> study_id = {};
   std::optional<std::string> request_id = {};
+  std::string creator = {};  // name of the caller; empty: nobody known
 };
 
 struct EngineHooks {
@@ -66,6 +68,8 @@ struct EngineHooks {
   // On a store that several servers share, the time for which a study stays with a server that does
   // not answer.
   std::chrono::milliseconds study_lease = std::chrono::seconds(30);
+  // The limits of what the studies of one creator may take.
+  StudyQuota quota = {};
   // True if studies may run the commands in their requests, as this process's user.
   bool allows_jobs = false;
 };

@@ -19,6 +19,7 @@
 #include "search_space/spec/cluster.h"
 #include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
+#include "server/engine/queue/quota.h"
 #include "server/engine/recovery.h"
 #include "server/engine/stored_trials.h"
 #include "server/engine/study_id.h"
@@ -65,8 +66,13 @@ absl::StatusOr<InsertedStudy> EngineState::Insert(StudyRecord record,
   record.owner = owner;
   record.request_id = options.request_id;
   record.request_hash += options.study_id.value_or("");  // it is part of what the client asked for
+  record.creator = options.creator;
   record.create_time_ms = NowMs();
-  const auto insert = [&record](Recorder& recorder) { return recorder.InsertStudy(record); };
+  const auto insert = [this, &record](Recorder& recorder) -> absl::StatusOr<InsertedStudy> {
+    ASSIGN_OR_RETURN(InsertedStudy inserted, recorder.InsertStudy(record));
+    if (inserted.is_new) RETURN_IF_ERROR(CheckQuota(hooks.quota, recorder, record, NowMs()));
+    return inserted;
+  };
   record.id = options.study_id.value_or("");
   if (options.study_id.has_value()) return WriteTo(access, insert);
   for (;;) {
@@ -77,15 +83,15 @@ absl::StatusOr<InsertedStudy> EngineState::Insert(StudyRecord record,
 }
 
 void EngineState::Run(Lane lane, const std::stop_token& stop) {
-  while (const auto id = NextStudy(lane, stop)) RunOne(*id, lane);
+  while (const auto study = NextStudy(lane, stop)) RunOne(*study);
 }
 
-std::optional<std::string> EngineState::NextStudy(Lane lane, const std::stop_token& stop) {
+std::optional<WaitingStudy> EngineState::NextStudy(Lane lane, const std::stop_token& stop) {
   std::unique_lock lock(mutex);
   while (true) {
     changed.wait(lock, stop, [this, lane] { return !studies.IsEmpty(lane); });
     if (is_stopping || studies.IsEmpty(lane)) return std::nullopt;
-    if (auto id = studies.Begin(lane)) return id;
+    if (auto study = studies.Begin(lane)) return study;
   }
 }
 
@@ -167,18 +173,19 @@ bool EngineState::IsPatient(const StudyLease& lease) {
 
 // Queues a study that could not be claimed, unless there is no need: it was taken, cancelled,
 // paused or deleted meanwhile, or it will be found in a store that is shared.
-void EngineState::RetryLater(const std::string& id, Lane lane, const absl::Status& why) {
+void EngineState::RetryLater(const WaitingStudy& study, const absl::Status& why) {
   if (Reason(why) == "STUDY_TAKEN" || absl::IsNotFound(why)) return;
-  Report(id, why);
+  Report(study.id, why);
   std::this_thread::sleep_for(kRetryPause);
   const std::lock_guard lock(mutex);
-  if (!is_shared && !is_stopping) Queue(id, lane);
+  if (!is_shared && !is_stopping) Queue(study);
 }
 
-void EngineState::RunOne(const std::string& id, Lane lane) {
+void EngineState::RunOne(const WaitingStudy& waiting) {
+  const std::string& id = waiting.id;
   StudyLease lease;
   const auto study = Begin(id, lease);
-  if (lease.token == 0) return RetryLater(id, lane, study.status());
+  if (lease.token == 0) return RetryLater(waiting, study.status());
   if (!study.ok()) {
     Conclude(lease, FailedEnding(id, study.status()), /*was_cut=*/false);
     return;
@@ -284,8 +291,8 @@ void EngineState::AppendProgress(const StudyLease& lease, const Progress& progre
 }
 
 // The caller holds the mutex.
-void EngineState::Queue(const std::string& id, Lane lane) {
-  studies.Push(id, lane);
+void EngineState::Queue(WaitingStudy study) {
+  studies.Push(std::move(study));
   changed.notify_all();
 }
 
@@ -351,10 +358,10 @@ void EngineState::Conclude(const StudyLease& lease, StudyEnding ending, bool was
       is_over = saved.ok() || is_stale || attempt == kSaveAttempts || is_stopping;
       if (is_over) {
         const RunningStudy& study = *studies.Running(id);
-        const Lane lane = study.lane;
+        WaitingStudy next = {.id = id, .lane = study.lane, .creator = study.creator};
         if (study.is_lost) --lost_count;
         studies.End(id);
-        if (goes_on && saved.ok()) Queue(id, lane);
+        if (goes_on && saved.ok()) Queue(std::move(next));
         Report(id, saved);
       }
     }
@@ -423,7 +430,8 @@ absl::StatusOr<StudyRecord> EngineState::Cancel(std::string_view id,
   } else if (IsTerminal(study.state)) {
     studies.Remove(study.id);
   } else {
-    Queue(study.id, Lane::kJobs);  // its job must still be ended, unless another server does it
+    // Its job must still be ended, unless another server does it.
+    Queue({.id = study.id, .lane = Lane::kJobs, .creator = study.creator});
   }
   return study;
 }
@@ -470,7 +478,11 @@ absl::StatusOr<StudyRecord> EngineState::Resume(std::string_view id) {
         return recorder.UpdateStudy(
             {.study_id = now.id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
       }));
-  if (is_queued) Queue(study.id, LaneOf(codec.read_launcher(study.question)));
+  if (is_queued) {
+    Queue({.id = study.id,
+           .lane = LaneOf(codec.read_launcher(study.question)),
+           .creator = study.creator});
+  }
   return study;
 }
 

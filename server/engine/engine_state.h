@@ -51,19 +51,19 @@ struct EngineState {
                                      const std::function<absl::Status(Recorder&)>& call);
   absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options) const;
   void Run(Lane lane, const std::stop_token& stop);
-  std::optional<std::string> NextStudy(Lane lane, const std::stop_token& stop);
+  std::optional<WaitingStudy> NextStudy(Lane lane, const std::stop_token& stop);
   absl::StatusOr<ResolvedStudy> Begin(const std::string& id, StudyLease& lease);
   absl::StatusOr<ClaimedStudy> Claim(const std::string& id, ResolvedStudy* study,
                                      std::optional<absl::Status>& failure);
   HistorySource HistoryUpTo(std::int64_t sequence);
-  void RunOne(const std::string& id, Lane lane);
+  void RunOne(const WaitingStudy& waiting);
   absl::StatusOr<StudyAnswer> Answer(const StudyLease& lease, const ResolvedStudy& study,
                                      std::optional<Progress>& unsaved_progress);
   absl::StatusOr<StudyAnswer> Try(const StudyLease& lease, const ResolvedStudy& study,
                                   StudyControl control);
   void AppendProgress(const StudyLease& lease, const Progress& progress);
   [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
-  void Queue(const std::string& id, Lane lane);
+  void Queue(WaitingStudy study);
   absl::StatusOr<StudyRecord> Record(const StudyRecord& record,
                                      const std::optional<CalibrationRecord>& calibration,
                                      const StudyEnding& ending) const;
@@ -75,7 +75,7 @@ struct EngineState {
   void StopLost(const StudyLease& lease);
   absl::Status MayAct(const StudyLease& lease);
   bool IsPatient(const StudyLease& lease);
-  void RetryLater(const std::string& id, Lane lane, const absl::Status& why);
+  void RetryLater(const WaitingStudy& study, const absl::Status& why);
   void Report(const std::string& id, const absl::Status& status) const {
     if (!status.ok() && hooks.on_error) hooks.on_error(id, status);
   }

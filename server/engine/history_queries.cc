@@ -23,6 +23,21 @@ absl::StatusOr<StudyPage> HistoryQueries::ListStudies(int page_size, std::string
   });
 }
 
+absl::StatusOr<std::vector<OpenJobs>> HistoryQueries::CountOpenJobs() const {
+  return ReadFrom(store_, [](const Recorder& recorder) { return recorder.CountOpenJobs(); });
+}
+
+absl::StatusOr<std::int64_t> HistoryQueries::CountOpenStudies(std::string_view creator) const {
+  return ReadFrom(store_,
+                  [&](const Recorder& recorder) { return recorder.CountOpenStudies(creator); });
+}
+
+absl::StatusOr<CreatorUse> HistoryQueries::UseOf(std::string_view creator,
+                                                 std::int64_t since_ms) const {
+  return ReadFrom(store_,
+                  [&](const Recorder& recorder) { return recorder.UseOf(creator, since_ms); });
+}
+
 absl::StatusOr<PlanPage> HistoryQueries::ListPlans(std::string_view study_id, int page_size,
                                                    std::string_view page_token) const {
   return ReadFrom(store_, [&](const Recorder& recorder) {

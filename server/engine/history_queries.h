@@ -43,6 +43,10 @@ class HistoryQueries {
   [[nodiscard]] absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
   [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token,
                                                       const StudyFilter& filter = {}) const;
+  [[nodiscard]] absl::StatusOr<std::vector<OpenJobs>> CountOpenJobs() const;
+  [[nodiscard]] absl::StatusOr<std::int64_t> CountOpenStudies(std::string_view creator) const;
+  [[nodiscard]] absl::StatusOr<CreatorUse> UseOf(std::string_view creator,
+                                                 std::int64_t since_ms) const;
   [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
                                                    std::string_view page_token) const;
   [[nodiscard]] absl::StatusOr<TrialPage> ListTrials(const TrialFilter& filter, TrialOrder order,

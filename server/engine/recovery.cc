@@ -60,7 +60,9 @@ absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, Stud
   const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
   if (!orphans.ok()) return orphans.status();
   for (const StudyRecord& orphan : *orphans) {
-    if (orphan.state == StudyState::kCancelling) studies.Push(orphan.id, Lane::kJobs);
+    if (orphan.state == StudyState::kCancelling) {
+      studies.Push({.id = orphan.id, .lane = Lane::kJobs, .creator = orphan.creator});
+    }
   }
   return CancelTrialsOf(recorder, *orphans);
 }
@@ -117,7 +119,9 @@ absl::Status ResumeStudies(Recorder& recorder, const std::string& owner, const S
   ASSIGN_OR_RETURN(const std::vector<InterruptedStudy> queued, Requeue(recorder, owner));
   for (const InterruptedStudy& study : queued) {
     // If the request cannot be read, the study fails later, when the request is read again.
-    studies.Push(study.id, LaneOf(codec.read_launcher(study.question)));
+    studies.Push({.id = study.id,
+                  .lane = LaneOf(codec.read_launcher(study.question)),
+                  .creator = study.creator});
   }
   return absl::OkStatus();
 }

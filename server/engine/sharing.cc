@@ -119,7 +119,7 @@ absl::Status TakeOffers(EngineState& state, const std::vector<std::string>& clai
       continue;
     }
     const std::lock_guard lock(state.mutex);
-    state.Queue(id, lane);
+    state.Queue({.id = id, .lane = lane, .creator = study->creator});
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "search_space/spec/plan.h"
 #include "server/engine/measurement.h"
 #include "server/engine/wall_clock.h"
+#include "server/tuner/question/launcher_facts.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -82,6 +83,18 @@ void AddFailure(const absl::Status& status, StudyEnding& ending) {
   }
 }
 
+// Returns the chips of a cluster beside its first pool's, each once, in their order.
+std::vector<std::string> OtherChips(const ClusterSpec& cluster) {
+  std::vector<std::string> chips;
+  for (const NodePool& pool : cluster.pools) {
+    const std::string& chip = pool.chip.id;
+    if (chip == cluster.pools.front().chip.id || std::ranges::find(chips, chip) != chips.end())
+      continue;
+    chips.push_back(chip);
+  }
+  return chips;
+}
+
 std::optional<absl::StatusCode> ParseCode(std::string_view word) {
   // Tries all canonical codes except OK.
   for (int i = 1; i <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++i) {
@@ -124,8 +137,13 @@ StudyRecord NewStudyRecord(const ResolvedStudy& study, const StudyCodec& codec) 
   StudyRecord record = {.model_name = problem.model.name,
                         .cluster_name = problem.cluster.name,
                         .chip = problem.cluster.pools.front().chip.id,
+                        .other_chips = OtherChips(problem.cluster),
                         .device_count = DeviceCount(problem.cluster),
                         .question = codec.encode_request(study.request)};
+  const std::optional<TrialRequest>& trials = study.request.trials;
+  if (trials.has_value() && RunsJobs(trials->launcher)) {
+    record.device_time_limit = trials->budget.device_time;
+  }
   // The hash distinguishes a repeated request from another one with the same request_id. It need
   // not resist attackers, who could send the other request with an id of its own anyway.
   record.request_hash = Fnv1a64Hex(record.question);

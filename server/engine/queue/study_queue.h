@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -24,9 +25,17 @@ namespace meshwright {
 enum class Lane { kSearches, kJobs };
 inline constexpr int kLaneCount = 2;
 
+// A study that waits for a thread of the engine.
+struct WaitingStudy {
+  std::string id = {};
+  Lane lane = Lane::kSearches;
+  std::string creator = {};  // StudyRecord's
+};
+
 // A study on a thread of the engine.
 struct RunningStudy {
   Lane lane = Lane::kSearches;
+  std::string creator = {};  // StudyRecord's
   std::stop_source cancel = {};
   std::stop_source leave = {};  // StudyControl's
   std::int64_t token = 0;       // of its lease; 0: it is not claimed yet
@@ -42,31 +51,51 @@ Lane LaneOf(const StudyRequest& request);
 // Returns the lane of a request by the launcher of its trials; empty: it has none.
 Lane LaneOf(std::string_view launcher);
 
-// The studies that wait and those that run. Guarded by the engine's mutex.
+// The studies that wait and those that run. The creators of the studies in a lane take turns:
+// before a creator's next study begins, at most one study of each other creator does. The studies
+// of one creator begin in their order. Guarded by the engine's mutex.
 class StudyQueue {
  public:
   // Does nothing if the study waits already.
-  void Push(std::string id, Lane lane) {
-    if (ids_.insert(id).second) Waiting(lane).push_back(std::move(id));
+  void Push(WaitingStudy study) {
+    if (!ids_.insert(study.id).second) return;
+    LaneQueue& queue = Queue(study.lane);
+    std::deque<std::string>& waiting = queue.waiting[study.creator];
+    if (waiting.empty()) queue.turns.push_back(study.creator);
+    waiting.push_back(std::move(study.id));
   }
 
-  [[nodiscard]] bool IsEmpty(Lane lane) { return Waiting(lane).empty(); }
+  [[nodiscard]] bool IsEmpty(Lane lane) { return Queue(lane).turns.empty(); }
 
-  // Removes the oldest waiting study from its queue, marks it as running and returns its id. A
-  // study that runs here is left out, because it is about to be claimed. Returns nullopt if none is
-  // left.
-  std::optional<std::string> Begin(Lane lane) {
-    while (!IsEmpty(lane)) {
-      std::string id = std::move(Waiting(lane).front());
-      Waiting(lane).pop_front();
-      ids_.erase(id);
-      if (running_.try_emplace(id, RunningStudy{.lane = lane}).second) return id;
+  // Removes the study whose turn it is from its queue, marks it as running and returns it. A study
+  // that runs here is left out, because it is about to be claimed. Returns nullopt if none is left.
+  std::optional<WaitingStudy> Begin(Lane lane) {
+    LaneQueue& queue = Queue(lane);
+    while (!queue.turns.empty()) {
+      WaitingStudy study = {.lane = lane, .creator = std::move(queue.turns.front())};
+      queue.turns.pop_front();
+      const auto of_creator = queue.waiting.find(study.creator);
+      study.id = std::move(of_creator->second.front());
+      of_creator->second.pop_front();
+      if (of_creator->second.empty()) {
+        queue.waiting.erase(of_creator);
+      } else {
+        queue.turns.push_back(study.creator);
+      }
+      ids_.erase(study.id);
+      if (running_.try_emplace(study.id, RunningStudy{.lane = lane, .creator = study.creator})
+              .second) {
+        return study;
+      }
     }
     return std::nullopt;
   }
 
   [[nodiscard]] int CountWaiting(Lane lane) const {
-    return static_cast<int>(waiting_.at(static_cast<std::size_t>(lane)).size());
+    const auto& waiting = lanes_.at(static_cast<std::size_t>(lane)).waiting;
+    return std::accumulate(waiting.begin(), waiting.end(), 0, [](int count, const auto& entry) {
+      return count + static_cast<int>(entry.second.size());
+    });
   }
   [[nodiscard]] int CountRunning(Lane lane) const {
     const auto is_of_lane = [lane](const auto& entry) { return entry.second.lane == lane; };
@@ -83,7 +112,13 @@ class StudyQueue {
 
   void Remove(const std::string& id) {
     if (ids_.erase(id) == 0) return;
-    for (std::deque<std::string>& waiting : waiting_) std::erase(waiting, id);
+    for (LaneQueue& queue : lanes_) {
+      for (auto& [creator, waiting] : queue.waiting) std::erase(waiting, id);
+      std::erase_if(queue.turns, [&queue](const std::string& creator) {
+        return queue.waiting.at(creator).empty();
+      });
+      std::erase_if(queue.waiting, [](const auto& entry) { return entry.second.empty(); });
+    }
   }
 
   // Returns the studies that wait, in no order.
@@ -108,11 +143,15 @@ class StudyQueue {
   }
 
  private:
-  std::deque<std::string>& Waiting(Lane lane) {
-    return waiting_.at(static_cast<std::size_t>(lane));
-  }
+  // The waiting studies of a lane by their creators, each of whom has one, and the creators in the
+  // order of their turns.
+  struct LaneQueue {
+    std::map<std::string, std::deque<std::string>, std::less<>> waiting = {};
+    std::deque<std::string> turns = {};
+  };
+  LaneQueue& Queue(Lane lane) { return lanes_.at(static_cast<std::size_t>(lane)); }
 
-  std::array<std::deque<std::string>, kLaneCount> waiting_ = {};
+  std::array<LaneQueue, kLaneCount> lanes_ = {};
   std::map<std::string, RunningStudy, std::less<>> running_ = {};
   std::unordered_set<std::string> ids_ = {};  // of the waiting studies
 };
