@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "server/plugins/stored_check.h"
 #include "server/plugins/wire/checksum.h"
 
 namespace meshwright {
@@ -20,9 +21,26 @@ const char* StateOf(const ModelManifest& manifest, const std::string& file) {
   return *checksum == manifest.sha256 ? "ok" : "changed";
 }
 
+void AddCheck(const std::string& folder, const ModelManifest& manifest, v1::CostModel& model) {
+  const auto check = LoadCheck(folder, manifest.name);
+  if (!check.ok()) {
+    model.mutable_check()->set_error(std::string(check.status().message()));
+    return;
+  }
+  if (!check->has_value()) return;
+  v1::CostModelCheck& wire = *model.mutable_check();
+  wire.set_time((*check)->time);
+  wire.set_chip((*check)->chip);
+  wire.set_passed_count((*check)->passed_count);
+  wire.set_skipped_count((*check)->skipped_count);
+  wire.mutable_failed_checks()->Assign((*check)->failed.begin(), (*check)->failed.end());
+  wire.set_is_current((*check)->checksum == manifest.sha256);
+}
+
 }  // namespace
 
-v1::ListCostModelsResponse ListCostModels(const std::vector<ModelManifest>& manifests) {
+v1::ListCostModelsResponse ListCostModels(const std::string& folder,
+                                          const std::vector<ModelManifest>& manifests) {
   v1::ListCostModelsResponse response;
   for (const ModelManifest& manifest : manifests) {
     const bool is_program = !manifest.program.empty();
@@ -33,6 +51,7 @@ v1::ListCostModelsResponse ListCostModels(const std::vector<ModelManifest>& mani
     model.set_file(std::filesystem::path(file).filename().string());
     model.set_sha256(manifest.sha256);
     model.set_state(StateOf(manifest, file));
+    AddCheck(folder, manifest, model);
   }
   return response;
 }

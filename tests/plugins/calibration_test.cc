@@ -64,7 +64,7 @@ StoredCalibration Stored(const ModelManifest& manifest, const std::string& bytes
 }
 
 absl::StatusOr<std::string> Store(const std::string& folder, const StoredCalibration& calibration) {
-  ASSIGN_OR_RETURN(const CalibrationFile file, FileOf(folder, calibration));
+  ASSIGN_OR_RETURN(const ModelFile file, FileOf(folder, calibration));
   std::filesystem::create_directories(std::filesystem::path(file.path).parent_path());
   std::ofstream(file.path) << file.text;
   return file.path;

@@ -86,6 +86,10 @@ class ModelTest(programs.Folder):
         self.with_models("model", "show", "nobody", expect=5)
         self.with_models("model", "show", "bad", expect=8)
 
+    def listed(self, name):
+        models = json.loads(self.with_models("--output", "json", "model", "list").stdout)["cost_models"]
+        return next(model for model in models if model["name"] == name)
+
     def test_check(self):
         done = subprocess.run(
             [MESHWRIGHT, "model", "check", "--library", str(BIN / "libtemplate_cost_model_c.so")],
@@ -112,6 +116,14 @@ class ModelTest(programs.Folder):
         detail = report["checks"][0]["detail"]
         self.assertIn("it wrote: no licence found", detail)
         self.assertNotIn("meshwright-confinement", detail)
+        # The list of the folder has the result, and says if it is another program's.
+        kept = self.listed("bad")["check"]
+        self.assertEqual((kept["passed_count"], kept["is_current"]), (0, True))
+        self.assertIn(report["checks"][0]["name"], kept["failed_checks"])
+        self.assertNotIn("check", self.listed("roofline-c"))
+        self.assertRegex(self.with_models("model", "list").stdout, r"\d{4}-\d\d-\d\d: 0 passed, \d+ failed")
+        self.manifest("bad", program=BIN / "template_cost_model_cpp")
+        self.assertFalse(self.listed("bad")["check"]["is_current"])
         self.run_cli("model", "check", expect=2)
         self.run_cli("model", "check", "bad", "--program", "/nowhere", expect=2)
         self.run_cli("model", "check", "--program", "/nowhere", expect=5)
@@ -313,7 +325,7 @@ class ModelTest(programs.Folder):
         manifest["sha256"] = "0" * 64
         path.write_text(json.dumps(manifest))
         self.assertRegex(self.with_models("model", "list").stdout,
-                         r"roofline-cpp +program +template_cost_model_cpp +changed +0{64}\n")
+                         r"roofline-cpp +program +template_cost_model_cpp +changed +never +0{64}\n")
         done = self.with_models("model", "show", "roofline-cpp", expect=6)
         self.assertIn("it was changed", done.stderr)
 

@@ -59,16 +59,29 @@ OrderedJson AccuracyOf(const Accuracy& accuracy) {
           {"skipped", skipped}};
 }
 
+OrderedJson CheckOf(const v1::CostModelCheck& check) {
+  if (!check.error().empty()) return {{"error", check.error()}};
+  return {{"time", check.time()},
+          {"chip", check.chip()},
+          {"passed_count", check.passed_count()},
+          {"skipped_count", check.skipped_count()},
+          {"failed_checks",
+           std::vector<std::string>(check.failed_checks().begin(), check.failed_checks().end())},
+          {"is_current", check.is_current()}};
+}
+
 }  // namespace
 
 std::string ListJson(const v1::ListCostModelsResponse& list) {
   OrderedJson models = OrderedJson::array();
   for (const v1::CostModel& model : list.cost_models()) {
-    models.push_back({{"name", model.name()},
-                      {"kind", model.kind()},
-                      {"file", model.file()},
-                      {"sha256", model.sha256()},
-                      {"state", model.state()}});
+    OrderedJson listed = {{"name", model.name()},
+                          {"kind", model.kind()},
+                          {"file", model.file()},
+                          {"sha256", model.sha256()},
+                          {"state", model.state()}};
+    if (model.has_check()) listed["check"] = CheckOf(model.check());
+    models.push_back(std::move(listed));
   }
   return Printed({{"cost_models", models}});
 }

@@ -132,12 +132,11 @@ absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(
   return measurements;
 }
 
-absl::StatusOr<CalibrationFile> FileOf(const std::string& folder,
-                                       const StoredCalibration& calibration) {
+absl::StatusOr<ModelFile> FileOf(const std::string& folder, const StoredCalibration& calibration) {
   if (!IsFileName(calibration.model) || !IsFileName(calibration.chip)) {
     return absl::InvalidArgumentError("the model's name or the chip's id cannot be a file name");
   }
-  return CalibrationFile{
+  return ModelFile{
       .path = PathOf(folder, calibration.model, calibration.chip),
       .text =
           JsonOf(calibration).dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n"};

@@ -52,14 +52,15 @@ std::string CalibrationName(const CalibrationParameters& parameters);
 absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(
     std::string_view json, const std::vector<CalibrationTest>& tests);
 
-// The file `calibrations/<model>.<chip>.json` to be written. INVALID_ARGUMENT if the names cannot
-// be part of a file's name.
-struct CalibrationFile {
+// A file of the folder of models, to be written.
+struct ModelFile {
   std::string path = {};
   std::string text = {};
 };
-absl::StatusOr<CalibrationFile> FileOf(const std::string& folder,
-                                       const StoredCalibration& calibration);
+
+// Returns the file `calibrations/<model>.<chip>.json`. INVALID_ARGUMENT if the names cannot be part
+// of a file's name.
+absl::StatusOr<ModelFile> FileOf(const std::string& folder, const StoredCalibration& calibration);
 
 // Returns the chips for which a model has such a file, in their order.
 std::vector<std::string> CalibratedChips(const std::string& folder, std::string_view model);
