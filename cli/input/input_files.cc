@@ -1,6 +1,7 @@
 #include "cli/input/input_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -195,6 +196,12 @@ void ReadBaseline(const TuneFlags& flags, std::string_view site_chips,
   v1::TuneRequest& request = out.message;
   if (const auto own = OwnJson(*text, path, *v1::Plan::descriptor()); own.has_value()) {
     Append(ParseJson(*own, "baseline", *request.mutable_baseline()), out.violations);
+    if (flags.question.from.path.empty() && !flags.question.from.variables.empty()) {
+      out.violations.push_back(
+          {.field = "set",
+           .description = fmt::format("{}; must be left out, because {} is not a launch script",
+                                      fmt::join(flags.question.from.variables, ", "), path)});
+    }
     return;
   }
   StatedBeside beside = {.workload = request.workload(),

@@ -1,5 +1,7 @@
 #include "cli/input/question_flags.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
@@ -29,7 +31,7 @@ void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags) {
                                                "override what it states; - is stdin");
   command
       .add_option("--set", flags.variables,
-                  "set a variable of the script, as in NNODES=16; it overrides what the "
+                  "set a variable of the launch script, as in NNODES=16; it overrides what the "
                   "script assigns")
       ->take_all()
       ->needs(from);
@@ -60,8 +62,15 @@ void AddQuestionOptions(CLI::App& command, QuestionFlags& flags) {
   }
 }
 
-void RequireQuestion(const QuestionFlags& flags) {
+void AllowVariablesOfOtherScript(CLI::App& command) {
+  command.get_option("--set")->remove_needs(command.get_option("--from"));
+}
+
+void RequireQuestion(const QuestionFlags& flags, const OtherScript& other) {
   if (!flags.from.path.empty()) return;
+  if (!flags.from.variables.empty() && other.path.empty()) {
+    throw CLI::RequiresError("--set", fmt::format("--from or {}", other.flag));
+  }
   if (flags.model.empty()) throw CLI::RequiredError("--model");
   const bool has_workload = !flags.workload.empty() || (flags.sequence_length.has_value() &&
                                                         flags.global_batch_size.has_value());

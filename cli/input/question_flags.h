@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cli/input/cluster_flags.h"
 #include "cli/input/launch_file.h"
@@ -31,8 +32,18 @@ void AddLaunchFileOptions(CLI::App& command, LaunchFileFlags& flags);
 // Adds the options, in a group of the help. `flags` must outlive `command`.
 void AddQuestionOptions(CLI::App& command, QuestionFlags& flags);
 
+// An option that may name a launch script beside --from.
+struct OtherScript {
+  std::string_view flag = {};
+  std::string path = {};  // empty: not stated
+};
+
 // Throws CLI::RequiredError that names a flag that is missing, unless a launch script stands in for
-// it. A cluster that is missing is left to ReadCluster.
-void RequireQuestion(const QuestionFlags& flags);
+// it, and CLI::RequiresError for --set without a script. A cluster that is missing is left to
+// ReadCluster.
+void RequireQuestion(const QuestionFlags& flags, const OtherScript& other);
+
+// Lets --set be stated without --from. RequireQuestion then checks that there is a script.
+void AllowVariablesOfOtherScript(CLI::App& command);
 
 }  // namespace meshwright

@@ -37,13 +37,14 @@ CLI::Option* AddCaseOptions(CLI::App& command, CaseFlags& flags) {
       "a case (model, workload, cluster and plan), as YAML or JSON; or, beside --model or --from, "
       "only the plan, as a plan of Meshwright or as a file for --from; - is stdin");
   AddQuestionOptions(command, flags.question);
+  AllowVariablesOfOtherScript(command);
   return plan;
 }
 
 void ExcludeCase(CLI::App& command, CLI::Option& other) {
   for (const char* const name :
-       {"--plan", "--from", "--model", "--workload", "--sequence-length", "--global-batch-size",
-        "--cluster", "--chip", "--nodes", "--devices-per-node", "--nic"}) {
+       {"--plan", "--from", "--set", "--model", "--workload", "--sequence-length",
+        "--global-batch-size", "--cluster", "--chip", "--nodes", "--devices-per-node", "--nic"}) {
     other.excludes(command.get_option(name));
   }
 }
@@ -52,15 +53,19 @@ bool HasQuestion(const CaseFlags& flags) {
   QuestionFlags question = flags.question;
   question.framework.clear();  // of a whole case it is another one's (`export`)
   question.framework_version.clear();
+  question.from.variables.clear();  // those of the plan's script
   return question != QuestionFlags();
 }
 
 void RequireCase(const CaseFlags& flags) {
   if (!HasQuestion(flags)) {
     if (flags.plan.empty()) throw CLI::RequiredError("--plan");
+    if (!flags.question.from.variables.empty()) {
+      throw CLI::RequiresError("--set", "--from, or --plan with --model");
+    }
     return;
   }
-  RequireQuestion(flags.question);
+  RequireQuestion(flags.question, {.flag = "--plan", .path = flags.plan});
   const ClusterFlags& cluster = flags.question.cluster;
   if (cluster.source.empty() && (cluster.chip.empty() || !cluster.node_count.has_value())) {
     throw CLI::RequiredError("--cluster, or --chip with --nodes,");

@@ -123,7 +123,10 @@ void GroupTuneFlags(CLI::App& command) {
 
 void AddTuneOptions(CLI::App& command, TuneFlags& flags) {
   AddQuestionOptions(command, flags.question);
-  command.parse_complete_callback([&flags] { RequireQuestion(flags.question); });
+  AllowVariablesOfOtherScript(command);
+  command.parse_complete_callback([&flags] {
+    RequireQuestion(flags.question, {.flag = "--baseline", .path = flags.baseline});
+  });
   command.add_option(
       "--baseline", flags.baseline,
       "file with the plan to compare with (the one that you would choose by hand): YAML, JSON, or "

@@ -60,6 +60,24 @@ class PublishedScriptsTest(Folder):
                 self.assertAlmostEqual(answer["baseline"]["estimate"]["step_time_seconds"] / own["step_time_seconds"],
                                        1, delta=1e-6)
 
+    def test_a_script_is_a_baseline_of_the_question_in_files(self):
+        for script in ("gpt3_175b.sh", "deepseek_16b_flagscale.yaml", "llama3_8b_paddle.json"):
+            with self.subTest(script):
+                _, _, nodes, others, model = next(row for row in RUN if row[0] == script)
+                flags = self.flags_of(script, nodes, others, model)
+                asked = json.loads(self.run_cli("tune", *flags, "--no-record", "--output", "json").stdout)
+                files = [text for name in ("model", "workload", "cluster")
+                         for text in (f"--{name}", self.write(f"{name}.json", asked["question"][name]))]
+                answer = json.loads(self.run_cli("tune", *files, "--baseline", flags[1], *others, "--no-record",
+                                                 "--output", "json").stdout)
+                self.assertEqual(answer["baseline"]["plan"], asked["baseline"]["plan"])
+        # A variable needs a script that may have it.
+        self.assertIn("--set requires --from or --baseline",
+                      self.run_cli("tune", *files, "--set", "NNODES=1", expect=2).stderr)
+        plan = self.write("plan.json", asked["baseline"]["plan"])
+        self.assertIn("is not a launch script", self.run_cli("tune", *files, "--baseline", plan, "--set", "NNODES=1",
+                                                       expect=3).stderr)
+
     def test_verdict_and_flags_are_on_one_screen(self):
         shown = {"llama3_8b_fp8.sh": "--tensor-model-parallel-size", "aquila_experiment.yaml": "tensor_model_parallel_size:",
                  "deepseek_v3.toml": "tensor_parallel_degree =", "llama3_8b_paddle.json": '"tensor_parallel_degree":',
