@@ -13,6 +13,7 @@
 #include "cli/program/terminal.h"
 #include "cli/reports/words.h"
 #include "estimator/model/analytic_model.h"
+#include "search_space/base/count_text.h"
 #include "search_space/base/status.h"
 #include "server/process/exit_code.h"
 #include "server/tuner/answers/timeline.h"

@@ -121,12 +121,21 @@ std::string CallerTable(const v1::ListCallersResponse& callers, int columns) {
                {.title = "calls", .align = Align::kRight},
                {.title = "role too low", .align = Align::kRight},
                {.title = "failed", .align = Align::kRight},
+               {.title = "open studies", .align = Align::kRight},
+               {.title = "device hours of 24 h", .align = Align::kRight},
                {.title = "last call"}});
+  const auto hours = [](bool is_known, double seconds) {
+    constexpr double kSecondsPerHour = 3600;
+    return is_known ? fmt::format("{:.4g}", seconds / kSecondsPerHour) : std::string("-");
+  };
   for (const v1::Caller& caller : callers.callers()) {
     table.AddRow({caller.is_listed() ? caller.name() : caller.name() + " (not listed)",
                   caller.role(), fmt::format("{}", caller.call_count()),
                   fmt::format("{}", caller.refused_count()),
                   fmt::format("{}", caller.failed_count()),
+                  caller.has_open_study_count() ? fmt::format("{}", caller.open_study_count())
+                                                : std::string("-"),
+                  hours(caller.has_device_seconds(), caller.device_seconds()),
                   caller.last_call_time().empty() ? "-" : caller.last_call_time()});
   }
   return table.Text("", columns) + fmt::format("counted from {}; {} calls of unknown callers\n",

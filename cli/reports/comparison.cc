@@ -13,6 +13,7 @@
 #include "cli/reports/tune_report.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "search_space/base/count_text.h"
 
 namespace meshwright {
 namespace {

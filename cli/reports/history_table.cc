@@ -11,6 +11,7 @@
 #include "cli/reports/text_width.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "search_space/base/count_text.h"
 #include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
 

@@ -15,6 +15,7 @@
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "search_space/base/count_text.h"
 #include "search_space/spec/workload_settings.h"
 
 namespace meshwright {

@@ -7,6 +7,7 @@
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "search_space/base/count_text.h"
 
 namespace meshwright {
 

@@ -42,6 +42,21 @@ std::string AccuracyText(const Accuracy& accuracy) {
   return text + "\n";
 }
 
+// Returns the result of a model's last check.
+std::string CheckWords(const v1::CostModel& model) {
+  if (!model.has_check()) return "never";
+  const v1::CostModelCheck& check = model.check();
+  if (!check.error().empty()) return check.error();
+  if (!check.is_current()) return "before the file changed";
+  constexpr std::size_t kDateLength = std::string_view("2026-11-29").size();
+  std::string words =
+      fmt::format("{}: {} passed", check.time().substr(0, kDateLength), check.passed_count());
+  if (check.failed_checks_size() > 0)
+    words += fmt::format(", {} failed", check.failed_checks_size());
+  if (check.skipped_count() > 0) words += fmt::format(", {} skipped", check.skipped_count());
+  return words;
+}
+
 }  // namespace
 
 std::string ModelTable(const v1::ListCostModelsResponse& list) {
@@ -49,9 +64,11 @@ std::string ModelTable(const v1::ListCostModelsResponse& list) {
                {.title = "kind"},
                {.title = "file"},
                {.title = "state"},
+               {.title = "checked"},
                {.title = "SHA-256"}});
   for (const v1::CostModel& model : list.cost_models()) {
-    table.AddRow({model.name(), model.kind(), model.file(), model.state(), model.sha256()});
+    table.AddRow({model.name(), model.kind(), model.file(), model.state(), CheckWords(model),
+                  model.sha256()});
   }
   return table.Text("");
 }

@@ -10,6 +10,7 @@
 #include "cli/reports/print_answer.h"
 #include "cli/reports/text_width.h"
 #include "cli/reports/words.h"
+#include "search_space/base/count_text.h"
 
 namespace meshwright {
 namespace {

@@ -14,6 +14,7 @@
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "search_space/base/count_text.h"
 #include "server/convert/question_answers.h"
 
 namespace meshwright {

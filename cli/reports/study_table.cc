@@ -9,6 +9,7 @@
 #include "cli/reports/progress_line.h"
 #include "cli/reports/table.h"
 #include "cli/reports/words.h"
+#include "search_space/base/count_text.h"
 
 namespace meshwright {
 namespace {

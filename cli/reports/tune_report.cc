@@ -22,6 +22,7 @@
 #include "cli/reports/text_width.h"
 #include "cli/reports/words.h"
 #include "cli/reports/wrap.h"
+#include "search_space/base/count_text.h"
 
 namespace meshwright {
 namespace {

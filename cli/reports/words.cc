@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "search_space/base/all_equal.h"
+#include "search_space/base/count_text.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
@@ -227,16 +228,6 @@ std::string PercentText(double ratio) { return fmt::format("{:.1f} %", ratio * 1
 std::string ProbabilityText(double probability) {
   if (probability > 0.99) return "> 99 %";
   return probability < 0.01 ? "< 1 %" : fmt::format("{:.0f} %", 100 * probability);
-}
-
-std::string CountText(std::int64_t count) {
-  std::string text = fmt::format("{}", count);
-  const std::size_t first_digit = count < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first_digit + 3;) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return text;
 }
 
 std::string EndWords(const std::string& outcome, const std::string& failure_class) {

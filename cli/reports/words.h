@@ -14,7 +14,6 @@ std::string SecondsText(double seconds);          // "21.3 s", "950 ms", "12 us"
 std::string GibText(std::int64_t bytes);          // "61.2"
 std::string PercentText(double ratio);            // "52.1 %"
 std::string ProbabilityText(double probability);  // "83 %"; "> 99 %", because none is certain
-std::string CountText(std::int64_t count);        // "1,234,567"
 std::string RoundedText(double count);            // the same of a whole number nearby
 std::string DaysText(double days);                // "27.3", "1,053"
 std::string PriceText(double price);              // "0.25", "838,400"

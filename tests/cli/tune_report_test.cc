@@ -441,9 +441,9 @@ TEST(StudyReportTest, SaysWhetherToMixPools) {
                         "84% of all alone; proven best (gap 0)\n"
                         "why      Pool \"nv\" limits the mix\n"));
   mix.set_mix_verdict("one_pool");
-  mix.set_reason("\"nv\" alone has 30219 tokens/s");
+  mix.set_reason("\"nv\" alone has 30,219 tokens/s");
   EXPECT_THAT(StudyReport(answer, {.columns = 200}),
-              HasSubstr("\ndo not   mix: \"nv\" alone has 30219 tokens/s\n"));
+              HasSubstr("\ndo not   mix: \"nv\" alone has 30,219 tokens/s\n"));
 }
 
 TEST(StudyReportTest, BeginsWithTheVerdict) {

@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "search_space/base/count_text.h"
 #include "server/tuner/chip_calibration/calibration_work.h"
 
 namespace meshwright {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "estimator/model/stage.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/model/time_model.h"
+#include "search_space/base/count_text.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
@@ -137,8 +139,9 @@ std::string WhyMix(const Limit& limit) {
 
 std::string WhyNot(const Contender& alone, const Contender* mix, const Heterogeneous& answer,
                    double margin, const std::string& boundary) {
-  const std::string best = fmt::format("\"{}\" alone has {:.0f} tokens/s", alone.pools.front(),
-                                       answer.lower_bound_tokens_per_second);
+  const std::string best =
+      fmt::format("\"{}\" alone has {} tokens/s", alone.pools.front(),
+                  CountText(std::llround(answer.lower_bound_tokens_per_second)));
   if (mix == nullptr) return best + "; no plan that mixes pools fits";
   const double gain = answer.gain_ratio - 1;
   if (gain <= 0) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,6 +20,7 @@
 #include "estimator/problem/legality_rule.h"
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/recompute.h"
+#include "search_space/base/count_text.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
@@ -359,10 +361,10 @@ void DecideByWhatIsLaunched(const RankedPlan& mix, PoolAlone& alone, const Study
   if (compared.verdict == MixVerdict::kMix && !IsWorthLaunching(mix, own, request)) {
     compared.verdict = MixVerdict::kOnePool;
     compared.reason = fmt::format(
-        "\"{}\" alone has {:.0f} tokens/s; no mix that brings more than the margin of {:.3g} % "
-        "fits with a probability of {:.3g} % or more",
-        alone.name, compared.tokens_per_second_by_pool.at(alone.name), 100 * request.mix_margin,
-        least);
+        "\"{}\" alone has {} tokens/s; no mix that brings more than the margin of {:.3g} % fits "
+        "with a probability of {:.3g} % or more",
+        alone.name, CountText(std::llround(compared.tokens_per_second_by_pool.at(alone.name))),
+        100 * request.mix_margin, least);
   }
   if (compared.verdict == MixVerdict::kOnePool && is_only_sure_one) {
     compared.verdict = MixVerdict::kMix;
