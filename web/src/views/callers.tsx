@@ -1,7 +1,7 @@
 // Who may call the server and how often each has, and the calls that have changed something.
 import { api, ApiError } from '../api/client';
 import { useRead, type Reading } from '../api/use_read';
-import type { AuditEvent, ListCallersResponse } from '../api/wire';
+import type { AuditEvent, Caller, ListCallersResponse } from '../api/wire';
 import { FilterBar, optionsOf, PageLinks, SelectFilter, TextFilter } from '../parts/filters';
 import { ListTable } from '../parts/list_table';
 import { Shown } from '../parts/pieces';
@@ -27,6 +27,23 @@ export const auditedMethods = [
 
 const isForbidden = ({ error }: Reading<unknown>): boolean => error instanceof ApiError && error.isForbidden;
 
+const secondsPerHour = 3600;
+
+/** The device hours of the last day, and those that open studies may still take. */
+function DeviceTime({ caller }: { caller: Caller }) {
+  const { format, say } = useText();
+  if (caller.device_seconds === undefined) return <>–</>;
+  const promised = caller.promised_device_seconds ?? 0;
+  return (
+    <>
+      {format.number(caller.device_seconds / secondsPerHour, 1)}
+      {promised > 0 && (
+        <span class="quiet block">{say('callers.promised', { hours: format.number(promised / secondsPerHour, 1) })}</span>
+      )}
+    </>
+  );
+}
+
 function CallerTable({ known }: { known: ListCallersResponse }) {
   const text = useText();
   const { format, say } = text;
@@ -41,6 +58,8 @@ function CallerTable({ known }: { known: ListCallersResponse }) {
           { label: say('callers.calls'), isNumber: true },
           { label: say('callers.refused'), isNumber: true },
           { label: say('callers.failed'), isNumber: true },
+          { label: say('callers.studies'), isNumber: true },
+          { label: say('callers.deviceHours'), isNumber: true },
           { label: say('callers.last') },
         ]}
         rows={known.callers.map((caller) => ({
@@ -54,6 +73,8 @@ function CallerTable({ known }: { known: ListCallersResponse }) {
             format.count(caller.call_count),
             <span class={caller.refused_count > 0 ? 'bad-figure' : ''}>{format.count(caller.refused_count)}</span>,
             format.count(caller.failed_count),
+            caller.open_study_count === undefined ? '–' : format.count(caller.open_study_count),
+            <DeviceTime caller={caller} />,
             caller.last_call_time === '' ? '–' : format.dateTime(caller.last_call_time),
           ],
         }))}

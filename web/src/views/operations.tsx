@@ -3,7 +3,7 @@
 import { useEffect } from 'preact/hooks';
 import { api } from '../api/client';
 import { useRead } from '../api/use_read';
-import type { CostModel, GetServerInfoResponse, Measurement, ServerLimit, Study } from '../api/wire';
+import type { CostModel, CostModelCheck, GetServerInfoResponse, LauncherLoad, Measurement, ServerLimit, Study } from '../api/wire';
 import { ListTable } from '../parts/list_table';
 import { Shown, StateBadge, Tile } from '../parts/pieces';
 import { linkTo, type Place } from '../router';
@@ -54,6 +54,9 @@ function QueueTable({ studies }: { studies: readonly Study[] }) {
   const text = useText();
   const { format, say } = text;
   if (studies.length === 0) return <p class="card">{say('operations.idle')}</p>;
+  // Columns that all studies leave empty are left out.
+  const hasCreators = studies.some(({ creator }) => creator !== '');
+  const hasServers = studies.some(({ server }) => server !== '');
   return (
     <ListTable
       caption={say('operations.queue')}
@@ -63,6 +66,8 @@ function QueueTable({ studies }: { studies: readonly Study[] }) {
         { label: say('model') },
         { label: say('cluster') },
         { label: say('overview.created') },
+        ...(hasCreators ? [{ label: say('filter.creator') }] : []),
+        ...(hasServers ? [{ label: say('operations.server') }] : []),
         { label: say('overview.best'), isNumber: true },
       ]}
       rows={studies.map((study) => ({
@@ -73,10 +78,54 @@ function QueueTable({ studies }: { studies: readonly Study[] }) {
           study.model_name,
           study.cluster_name,
           format.dateTime(study.create_time),
+          ...(hasCreators ? [study.creator || '–'] : []),
+          ...(hasServers ? [study.server || '–'] : []),
           study.best_step_time_seconds > 0 ? format.seconds(study.best_step_time_seconds) : '–',
         ],
       }))}
     />
+  );
+}
+
+/** The launchers of jobs, and the jobs of the store that they have not ended. */
+function Launchers({ launchers }: { launchers: readonly LauncherLoad[] }) {
+  const { format, say } = useText();
+  const count = (value: number | undefined) => (value === undefined ? '–' : format.count(value));
+  if (launchers.length === 0) return null;
+  return (
+    <>
+      <h2>{say('operations.engines')}</h2>
+      {launchers.every(({ is_allowed }) => !is_allowed) && <p class="card">{say('operations.noJobs')}</p>}
+      <ListTable
+        caption={say('operations.engines')}
+        columns={[
+          { label: say('operations.launcher') },
+          { label: say('operations.jobsWaiting'), isNumber: true },
+          { label: say('operations.jobsRunning'), isNumber: true },
+        ]}
+        rows={launchers.map(({ launcher, waiting_job_count, running_job_count }) => ({
+          key: launcher,
+          cells: [<code>{launcher}</code>, count(waiting_job_count), count(running_job_count)],
+        }))}
+      />
+    </>
+  );
+}
+
+/** The result of the last conformance check of a model that is kept in the folder of models. */
+function KeptCheck({ check }: { check: CostModelCheck | undefined }) {
+  const { format, say } = useText();
+  if (check === undefined) return <span class="quiet">{say('operations.neverChecked')}</span>;
+  if (check.error !== '') return <span class="retracted" lang="en">{check.error}</span>;
+  if (!check.is_current) return <span class="retracted">{say('operations.checkedBefore')}</span>;
+  const failed = check.failed_checks;
+  const counts = { passed: check.passed_count, failed: failed.length, skipped: check.skipped_count };
+  return (
+    <>
+      <span class={failed.length === 0 ? 'good' : 'retracted'}>{say('operations.checkCounts', counts)}</span>
+      {failed.length > 0 && <span class="block" lang="en">{failed.join(', ')}</span>}
+      <span class="quiet block">{say('operations.checkedFor', { chip: check.chip, time: format.dateTime(check.time) })}</span>
+    </>
   );
 }
 
@@ -92,15 +141,17 @@ function CostModels({ models }: { models: readonly CostModel[] }) {
         { label: say('operations.kind') },
         { label: say('operations.file') },
         { label: say('filter.state') },
+        { label: say('operations.checked') },
         { label: 'SHA-256' },
       ]}
-      rows={models.map(({ name, kind, file, state, sha256 }) => ({
+      rows={models.map(({ name, kind, file, state, check, sha256 }) => ({
         key: name,
         cells: [
           name,
           text.word('modelKind', kind),
           <code>{file}</code>,
           <span class={state === 'ok' ? 'good' : 'retracted'}>{text.word('modelState', state)}</span>,
+          <KeptCheck check={check} />,
           <code>{sha256.slice(0, 16)}…</code>,
         ],
       }))}
@@ -200,6 +251,7 @@ function Now() {
           <Server info={server} queue={queue.data} />
           <h2>{say('operations.queue')}</h2>
           <Shown reading={queue}>{({ studies }) => <QueueTable studies={studies} />}</Shown>
+          <Launchers launchers={server.launchers} />
           <h2>{say('operations.models')}</h2>
           <Shown reading={models}>{({ cost_models }) => <CostModels models={cost_models} />}</Shown>
           <h2>{say('operations.abilities')}</h2>

@@ -20,10 +20,14 @@ const outcomes = [
   'cancelled',
   'failed',
 ];
-const filterNames = ['state', 'outcome', 'chip', 'label', 'text'] as const;
+const filterNames = ['state', 'outcome', 'chip', 'label', 'creator', 'text'] as const;
 const pageSize = 50;
 
-function Filters({ place, labels }: { place: Place; labels: readonly string[] }) {
+const creatorsOf = (studies: readonly Study[]): string[] =>
+  [...new Set(studies.map(({ creator }) => creator))].filter((name) => name !== '').sort();
+
+function Filters(props: { place: Place; labels: readonly string[]; creators: readonly string[] }) {
+  const { place, labels, creators } = props;
   const text = useText();
   const { say } = text;
   const chips = useRead('chips', api.chips);
@@ -43,6 +47,9 @@ function Filters({ place, labels }: { place: Place; labels: readonly string[] })
           options={chipOptions(chips.data?.chips ?? [], place.query['chip'])}
         />
         <TextFilter place={place} name="label" label={say('filter.label')} hint="team=vision" known={labels} />
+        {(creators.length > 0 || (place.query['creator'] ?? '') !== '') && (
+          <TextFilter place={place} name="creator" label={say('filter.creator')} hint="ci" known={creators} />
+        )}
       </FilterBar>
       {labelFields(label) === undefined && (
         <p role="alert" class="retracted">
@@ -77,6 +84,7 @@ function Row(props: { place: Place; study: Study; isChosen: boolean; onChoose: (
         <span class="quiet block">
           {[study.display_name && study.model_name, study.id].filter(Boolean).join(' · ')}
         </span>
+        {study.creator !== '' && <span class="quiet block">{say('overview.creator', { name: study.creator })}</span>}
         {study.note !== '' && <span class="quiet block note-line">{study.note}</span>}
         <LabelLinks study={study} query={place.query} />
       </th>
@@ -120,6 +128,7 @@ export function Overview({ place }: { place: Place }) {
         'filter.outcome': place.query['outcome'],
         'filter.chip': place.query['chip'],
         'filter.text': place.query['text'],
+        'filter.creator': place.query['creator'],
         ...labelFields(place.query['label'] ?? ''),
       },
       signal,
@@ -137,7 +146,11 @@ export function Overview({ place }: { place: Place }) {
     <>
       <h1>{text.say('overview.title')}</h1>
       <p class="lead">{text.say('overview.lead')}</p>
-      <Filters place={place} labels={labelsOf(reading.data?.studies ?? [])} />
+      <Filters
+        place={place}
+        labels={labelsOf(reading.data?.studies ?? [])}
+        creators={creatorsOf(reading.data?.studies ?? [])}
+      />
       <Shown reading={reading}>
         {({ studies, next_page_token }) =>
           studies.length === 0 ? (

@@ -168,7 +168,7 @@ describe('the overview', () => {
     const rows = page.locator('tbody tr');
     await page.goto(base);
     await page.getByRole('combobox', { name: 'Chip', exact: true }).selectOption('nvidia-h100-sxm5-80gb');
-    await expect.poll(() => rows.count()).toBe(2); // h100x8 and h100x2048
+    await expect.poll(() => rows.count()).toBe(4); // h100x8, h100x2048 and two clusters with a pool of them
     await page.getByRole('combobox', { name: 'Chip', exact: true }).selectOption('');
     // A label of a row leads to the studies that have it, too.
     await page.getByRole('link', { name: 'team=vision' }).click();

@@ -156,6 +156,10 @@ export function summary(changes: Partial<Study> = {}): Study {
     note: '',
     labels: {},
     etag: '0',
+    chip: 'nvidia-h100-sxm5-80gb',
+    other_chips: [],
+    creator: '',
+    server: '',
     ...changes,
   };
 }

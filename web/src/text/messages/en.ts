@@ -66,6 +66,7 @@ export const en = {
   'overview.lead': 'Every search for a training plan, newest first: what was asked, what to launch, and what it gains.',
   'overview.best': 'Best step time',
   'overview.gain': 'Gain',
+  'overview.creator': 'by {name}',
   'overview.searched': 'searched for {time}',
   'overview.state': 'State and outcome',
   'overview.created': 'Asked',
@@ -79,6 +80,7 @@ export const en = {
   'filter.any': 'any',
   'filter.label': 'Label',
   'filter.labelForm': '“{label}” is not a label: write name=value, with spaces between several.',
+  'filter.creator': 'Created by',
   'filter.clear': 'Show all studies',
 
   // A study.

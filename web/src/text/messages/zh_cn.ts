@@ -63,6 +63,7 @@ export const zhCN: Record<MessageKey, Message> = {
   'overview.lead': '每一次训练方案搜索，最新的在前：问了什么、该启动哪个方案、提升多少。',
   'overview.best': '最佳单步时间',
   'overview.gain': '提升',
+  'overview.creator': '由 {name} 创建',
   'overview.searched': '搜索用时 {time}',
   'overview.state': '状态与结果',
   'overview.created': '提问时间',
@@ -76,6 +77,7 @@ export const zhCN: Record<MessageKey, Message> = {
   'filter.any': '不限',
   'filter.label': '标签',
   'filter.labelForm': '“{label}”不是标签：请写成 名称=值，多个标签之间用空格隔开。',
+  'filter.creator': '创建者',
   'filter.clear': '显示全部研究',
 
   'study.title': '{model}，运行于 {cluster}',
