@@ -107,6 +107,16 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
                  "within it (no limit)")
       ->type_name("HOURS")
       ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--caller-device-hours", flags.caller_device_hours,
+                 "device hours that the jobs of one caller's studies may take in 24 hours; a study "
+                 "has to state a budget within it (no limit)")
+      ->type_name("HOURS")
+      ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--caller-studies", flags.caller_studies,
+                 "studies of one caller that may wait, run or be paused at a time")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   app.add_option(
          "--drain-seconds", flags.drain_seconds,
          "after SIGTERM or SIGINT, the time that running calls have to end; later the server "

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "server/backups.h"
+#include "server/engine/queue/quota.h"
 #include "server/rpc/server.h"
 #include "server/rpc/tls.h"
 
@@ -32,9 +34,11 @@ struct Flags {
   std::string job_templates = {};  // folder; empty: none
   bool allows_jobs = false;
   bool allows_insecure_jobs = false;
-  std::optional<double> study_device_hours = {};  // absent: no limit
-  std::string callers = {};                       // file; empty: everybody may do everything
-  ServerTls tls = {};                             // names of files; no certificate: no TLS
+  std::optional<double> study_device_hours = {};   // absent: no limit
+  std::optional<double> caller_device_hours = {};  // in 24 hours; absent: no limit
+  std::int64_t caller_studies = kOpenStudiesOfCreator;
+  std::string callers = {};  // file; empty: everybody may do everything
+  ServerTls tls = {};        // names of files; no certificate: no TLS
   std::string log_level = "info";
   bool checks_config = false;
   bool prints_config = false;

@@ -3,11 +3,13 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "search_space/base/units.h"
 #include "server/rpc/tls.h"
 
 namespace meshwright {
@@ -65,13 +67,24 @@ void Reload(const Flags& flags, const Reloadable& lists) {
 
 absl::StatusOr<JobRules> JobRulesOf(const Flags& flags) {
   JobRules rules = {.takes_stated_jobs = flags.allows_insecure_jobs || !flags.allows_jobs};
-  if (flags.study_device_hours.has_value()) {
-    rules.study_device_seconds = 3600 * *flags.study_device_hours;
+  // A study cannot take more than its caller may in a day.
+  for (const auto& hours : {flags.study_device_hours, flags.caller_device_hours}) {
+    if (!hours.has_value()) continue;
+    const double seconds = kSecondsPerHour * *hours;
+    rules.study_device_seconds = std::min(seconds, rules.study_device_seconds.value_or(seconds));
   }
   if (flags.job_templates.empty()) return rules;
   ASSIGN_OR_RETURN(JobTemplates templates, JobTemplates::Load(flags.job_templates));
   rules.templates->Replace(std::move(templates));
   return rules;
+}
+
+StudyQuota QuotaOf(const Flags& flags) {
+  StudyQuota quota = {.open_study_count = flags.caller_studies};
+  if (flags.caller_device_hours.has_value()) {
+    quota.device_time_per_day = Seconds(kSecondsPerHour * *flags.caller_device_hours);
+  }
+  return quota;
 }
 
 }  // namespace meshwright

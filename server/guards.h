@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/auth/callers.h"
+#include "server/engine/queue/quota.h"
 #include "server/flags.h"
 #include "server/rpc/services/job_templates.h"
 
@@ -30,5 +31,8 @@ absl::Status CheckJobsAreGuarded(const std::string& callers, const std::string& 
 
 // Returns the jobs that studies may ask for. Reads the templates, if there are some.
 absl::StatusOr<JobRules> JobRulesOf(const Flags& flags);
+
+// Returns the limits of what one caller's studies may take.
+StudyQuota QuotaOf(const Flags& flags);
 
 }  // namespace meshwright

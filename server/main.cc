@@ -36,6 +36,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/engine_options.h"
 #include "server/engine/journal_events.h"
+#include "server/engine/queue/quota.h"
 #include "server/engine/store_files.h"
 #include "server/engine/store_path.h"
 #include "server/engine/wall_clock.h"
@@ -143,11 +144,12 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> OpenModels(const std::string& fol
 
 WriteFace WritesOf(const JobRules& jobs, const Knowledge& knowledge, Engine& engine) {
   return {
-      .create_study = [&jobs, &knowledge, &engine](const v1::CreateStudyRequest& stated)
-          -> absl::StatusOr<v1::CreateStudyResponse> {
+      .create_study = [&jobs, &knowledge, &engine](
+                          const v1::CreateStudyRequest& stated,
+                          std::string_view creator) -> absl::StatusOr<v1::CreateStudyResponse> {
         v1::CreateStudyRequest request = stated;
         RETURN_IF_ERROR(ResolveJob(jobs, request));
-        return CreateStudy(request, knowledge, engine);
+        return CreateStudy(request, creator, knowledge, engine);
       },
       .cancel_study =
           [&engine](const v1::CancelStudyRequest& request) { return CancelStudy(request, engine); },
@@ -167,23 +169,23 @@ WriteFace WritesOf(const JobRules& jobs, const Knowledge& knowledge, Engine& eng
 
 ReadFace FaceOf(const ServerOptions& options, const Metrics& metrics, const Knowledge& knowledge,
                 Engine& engine, std::optional<WriteFace> writes) {
-  return {.knowledge = knowledge,
-          .history = engine.queries(),
-          .feed = {.subscribe =
-                       [&engine](std::string_view id, std::int64_t after_revision, EventSink sink) {
-                         return engine.Subscribe(id, after_revision, std::move(sink));
-                       },
-                   .unsubscribe = [&engine](std::int64_t id) { engine.Unsubscribe(id); }},
-          .server_info = [&options, &knowledge,
-                          &engine] { return InfoOf(options, knowledge, engine.schema_version()); },
-          .list_cost_models = options.list_cost_models,
-          .list_callers = options.list_callers,
-          .learnt = [&engine](std::optional<std::int64_t> up_to) { return engine.History(up_to); },
-          .open_model = options.open_model,
-          .answers = &engine.answers(),
-          .writes = std::move(writes),
-          .reception = ReceptionOf(options, engine),
-          .metrics = [&metrics] { return metrics.Text(); }};
+  return {
+      .knowledge = knowledge,
+      .history = engine.queries(),
+      .feed = {.subscribe =
+                   [&engine](std::string_view id, std::int64_t after_revision, EventSink sink) {
+                     return engine.Subscribe(id, after_revision, std::move(sink));
+                   },
+               .unsubscribe = [&engine](std::int64_t id) { engine.Unsubscribe(id); }},
+      .server_info = [&options, &knowledge, &engine] { return InfoOf(options, knowledge, engine); },
+      .list_cost_models = options.list_cost_models,
+      .list_callers = options.list_callers,
+      .learnt = [&engine](std::optional<std::int64_t> up_to) { return engine.History(up_to); },
+      .open_model = options.open_model,
+      .answers = &engine.answers(),
+      .writes = std::move(writes),
+      .reception = ReceptionOf(options, engine),
+      .metrics = [&metrics] { return metrics.Text(); }};
 }
 
 // A listener for HTTP that opens before the server is ready.
@@ -267,7 +269,9 @@ ServerOptions OptionsOf(const Flags& flags, ModelRegistry* registry) {
   for (const ModelManifest& model : registry->manifests()) {
     options.cost_models.push_back(model.name);
   }
-  options.list_cost_models = [registry] { return ListCostModels(registry->manifests()); };
+  options.list_cost_models = [registry, folder = flags.cost_models] {
+    return ListCostModels(folder, registry->manifests());
+  };
   return options;
 }
 
@@ -297,6 +301,7 @@ EngineHooks HooksOf(const Flags& flags, const OpenPlanModel& open_model, Metrics
                 metrics.NoteMeasurement(measurement);
               },
           .study_lease = std::chrono::seconds(flags.study_lease_seconds),
+          .quota = QuotaOf(flags),
           .allows_jobs = flags.allows_jobs};
 }
 
@@ -352,6 +357,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelRegistry> registry, OpenModels(flags.cost_models));
   ServerOptions options = OptionsOf(flags, registry.get());
   ASSIGN_OR_RETURN(options.jobs, JobRulesOf(flags));
+  options.quota = QuotaOf(flags);
   ASSIGN_OR_RETURN(const std::shared_ptr<KnownCallers> callers, ReadCallers(flags.callers));
   options.callers = callers;
   Metrics metrics(ServerInfo(knowledge, 0).version(), ChipIds(knowledge.chips));
@@ -360,7 +366,6 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
     metrics.NoteCall(call);
     counts.NoteCall(call, NowMs());
   };
-  options.list_callers = [&counts, &callers] { return counts.List(callers.get()); };
   options.store_size = [&flags] { return SizeOfStore(flags.store); };
   if (!flags.tls.certificate.empty()) {
     RETURN_IF_ERROR(CheckTls(flags.tls));
@@ -371,6 +376,11 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                    Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
                                  HooksOf(flags, options.open_model, metrics)));
+  options.list_callers = [&counts, &callers, &engine] {
+    v1::ListCallersResponse list = counts.List(callers.get());
+    AddUse(engine->queries(), NowMs(), list);
+    return list;
+  };
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(options, knowledge, *engine, std::move(doors.entrance)));
   std::optional<WriteFace> writes;

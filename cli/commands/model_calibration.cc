@@ -101,7 +101,7 @@ absl::StatusOr<Written> Calibrate(const CalibrationFlags& asked, const GlobalFla
   ASSIGN_OR_RETURN(written.calibration.fitted,
                    open.model->FitCalibration(open.chip, measurements, {}));
   RETURN_IF_ERROR(Try(open, written.calibration.fitted.parameters));
-  ASSIGN_OR_RETURN(const CalibrationFile file, FileOf(flags.cost_models, written.calibration));
+  ASSIGN_OR_RETURN(const ModelFile file, FileOf(flags.cost_models, written.calibration));
   RETURN_IF_ERROR(WriteWholeFile(file.path, file.text, asked.replaces));
   written.path = file.path;
   return written;

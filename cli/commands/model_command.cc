@@ -17,6 +17,7 @@
 #include "cli/reports/model_report.h"
 #include "cli/source/connection.h"
 #include "search_space/base/status.h"
+#include "server/convert/wire_time.h"
 #include "server/plugins/accuracy.h"
 #include "server/plugins/conformance/conformance.h"
 #include "server/plugins/conformance/conformance_report.h"
@@ -26,6 +27,7 @@
 #include "server/plugins/model_process.h"
 #include "server/plugins/model_registry.h"
 #include "server/plugins/running_model.h"
+#include "server/plugins/stored_check.h"
 #include "server/plugins/wire/calibration.h"
 #include "server/plugins/wire/checksum.h"
 #include "server/process/exit_code.h"
@@ -57,7 +59,7 @@ int PrintText(const std::string& text) {
 absl::StatusOr<v1::ListCostModelsResponse> ModelsOf(const GlobalFlags& flags) {
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
-    return ListCostModels(models.registry()->manifests());
+    return ListCostModels(flags.cost_models, models.registry()->manifests());
   }
   ASSIGN_OR_RETURN(Client client, ConnectTo(flags));
   return client.ListCostModels();
@@ -140,6 +142,23 @@ absl::StatusOr<Accuracy> Compare(const std::vector<HistoryRow>& runs, const Mode
   });
 }
 
+// Keeps the result with the model, for those who list the models of the folder.
+void KeepCheck(const ConformanceReport& report, const ModelManifest& manifest,
+               const std::string& chip, const std::string& folder) {
+  StoredCheck check = {
+      .model = manifest.name, .checksum = manifest.sha256, .chip = chip, .time = WireTimeNow()};
+  for (const CheckResult& result : report.checks) {
+    if (result.outcome == CheckOutcome::kPassed) ++check.passed_count;
+    if (result.outcome == CheckOutcome::kSkipped) ++check.skipped_count;
+    if (result.outcome == CheckOutcome::kFailed) check.failed.push_back(result.name);
+  }
+  const ModelFile file = FileOf(folder, check);
+  const absl::Status written = WriteWholeFile(file.path, file.text, /*replaces=*/true);
+  if (!written.ok()) {
+    PrintNote("the result was not kept with the model: " + std::string(written.message()));
+  }
+}
+
 absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const GlobalFlags& flags) {
   ASSIGN_OR_RETURN(const ModelManifest manifest, ManifestOf(check, flags));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
@@ -147,6 +166,9 @@ absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const Global
   ASSIGN_OR_RETURN(const Problem problem, ProblemOf(check, manifest, knowledge));
   ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest));
   ConformanceReport report = CheckConformance(spec, problem);
+  if (!check.name.empty()) {
+    KeepCheck(report, manifest, problem.cluster.pools.front().chip.id, flags.cost_models);
+  }
   if (measured.rows.empty() || report.info.name.empty()) return report;  // or it does not start
   auto accuracy = Compare(measured.rows, manifest, check.name.empty() ? "" : flags.cost_models);
   if (accuracy.ok()) {

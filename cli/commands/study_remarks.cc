@@ -108,6 +108,7 @@ FieldNames NamesOfStudyFilter() {
           {.field = "filter.outcome", .flag = "--outcome"},
           {.field = "filter.text", .flag = "--text"},
           {.field = "filter.chip", .flag = "--chip"},
+          {.field = "filter.creator", .flag = "--creator"},
           {.field = "filter.labels", .flag = "--label"},
           {.field = "filter.created_from", .flag = "--since"},
           {.field = "filter.created_before", .flag = "--until"},
@@ -120,7 +121,9 @@ void AddStudyFilterOptions(CLI::App& command, StudyFilterFlags& flags) {
   command.add_option("--outcome", flags.outcome, "only studies that ended like this");
   command.add_option("--text", flags.text,
                      "only studies with this in their id, name, model or cluster");
-  command.add_option("--chip", flags.chip, "only studies of this chip (its id)");
+  command.add_option("--chip", flags.chip, "only studies with this chip in a pool (its id)");
+  command.add_option("--creator", flags.creator,
+                     "only studies that this caller created; \"\": nobody known");
   command.add_option("--label", flags.labels, "only studies with this label: key=value");
   command.add_option("--since", flags.since, "only studies created at this time or date or later");
   command.add_option("--until", flags.until, "only studies created before this time or date");
@@ -132,6 +135,7 @@ absl::StatusOr<v1::StudyFilter> FilterOf(const StudyFilterFlags& flags) {
   if (!flags.outcome.empty()) filter.set_outcome(flags.outcome);
   if (!flags.text.empty()) filter.set_text(flags.text);
   if (!flags.chip.empty()) filter.set_chip(flags.chip);
+  if (flags.creator.has_value()) filter.set_creator(*flags.creator);
   if (!flags.since.empty()) filter.set_created_from(flags.since);
   if (!flags.until.empty()) filter.set_created_before(flags.until);
   RETURN_IF_ERROR(AddLabels(flags.labels, *filter.mutable_labels()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct StudyFilterFlags {
   std::string outcome = {};
   std::string text = {};
   std::string chip = {};
-  std::vector<std::string> labels = {};  // "team=llm"
+  std::optional<std::string> creator = {};  // empty: nobody known
+  std::vector<std::string> labels = {};     // "team=llm"
   std::string since = {};
   std::string until = {};
 };

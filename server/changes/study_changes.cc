@@ -43,8 +43,9 @@ absl::StatusOr<Response> Named(const absl::StatusOr<std::string>& answer, const 
 }  // namespace
 
 absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
+                                                    std::string_view creator,
                                                     const Knowledge& knowledge, Engine& engine) {
-  CreateStudyOptions options;
+  CreateStudyOptions options = {.creator = std::string(creator)};
   std::vector<FieldViolation> violations;
   if (request.has_study_id()) {
     options.study_id = request.study_id();

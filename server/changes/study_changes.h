@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
 #include "recorder/store_access.h"
@@ -12,7 +14,9 @@ namespace meshwright {
 // Recorder::EditStudy, so that gRPC and HTTP do the same. A repeated request_id gets the first
 // answer; INVALID_ARGUMENT with reason REQUEST_ID_REUSED if it belongs to another request.
 // NOT_FOUND names the study as a resource.
+// `creator` is the name of the caller; empty: nobody known.
 absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request,
+                                                    std::string_view creator,
                                                     const Knowledge& knowledge, Engine& engine);
 absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const v1::CancelStudyRequest& request,
                                                     Engine& engine);

@@ -6,6 +6,7 @@
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "server/convert/status_wire.h"
+#include "server/engine/queue/quota.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/chip_calibration/coverage.h"
 #include "server/tuner/chip_calibration/group_bandwidth.h"
@@ -104,6 +105,17 @@ v1::GetServerInfoResponse ServerInfo(const Knowledge& knowledge, int store_schem
   if (store.bytes.has_value()) response.set_store_bytes(*store.bytes);
   if (store.free_bytes.has_value()) response.set_store_free_bytes(*store.free_bytes);
   return response;
+}
+
+void AddUse(const HistoryQueries& history, std::int64_t time_ms, v1::ListCallersResponse& callers) {
+  for (v1::Caller& caller : *callers.mutable_callers()) {
+    const auto open_count = history.CountOpenStudies(caller.name());
+    if (open_count.ok()) caller.set_open_study_count(*open_count);
+    const auto use = history.UseOf(caller.name(), time_ms - kQuotaPeriodMs);
+    if (!use.ok()) continue;
+    caller.set_device_seconds(use->used.count());
+    caller.set_promised_device_seconds(use->promised.count());
+  }
 }
 
 }  // namespace meshwright

@@ -254,6 +254,11 @@ void FillExport(const std::string& framework, const LaunchConfig& config, v1::Ra
   }
 }
 
+// Returns "<host> <pid>" of an owner "<host> <pid>:<start time>"; empty for one without a host.
+std::string ServerOf(const std::string& owner) {
+  return owner.find(' ') == std::string::npos ? std::string() : owner.substr(0, owner.rfind(':'));
+}
+
 }  // namespace
 
 std::string StableBytes(const google::protobuf::Message& message) {
@@ -428,6 +433,10 @@ v1::Study ToWire(const StudyRecord& record) {
   MaskSecrets(*wire.mutable_note());
   wire.mutable_labels()->insert(record.remarks.labels.begin(), record.remarks.labels.end());
   wire.set_etag(fmt::format("{}", record.remarks.edit_count));
+  wire.set_chip(record.chip);
+  wire.mutable_other_chips()->Assign(record.other_chips.begin(), record.other_chips.end());
+  wire.set_creator(record.creator);
+  wire.set_server(ServerOf(record.owner));
   return wire;
 }
 

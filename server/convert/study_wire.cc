@@ -77,6 +77,7 @@ absl::StatusOr<StudyFilter> ReadFilter(const v1::ListStudiesRequest& request) {
                         .outcome = in.Text("outcome"),
                         .text = in.Text("text"),
                         .chip = in.Text("chip"),
+                        .creator = in.Text("creator"),
                         .labels = LabelsOf(request.filter().labels(), in),
                         .create_time_from_ms = ReadTime(in, "created_from"),
                         .create_time_before_ms = ReadTime(in, "created_before")};

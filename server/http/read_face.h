@@ -35,7 +35,9 @@ struct EventFeed {
 
 // The calls that change studies over HTTP, as the gRPC calls of the same names.
 struct WriteFace {
-  std::function<absl::StatusOr<v1::CreateStudyResponse>(const v1::CreateStudyRequest&)>
+  // `creator` is the name of the caller; empty: nobody known.
+  std::function<absl::StatusOr<v1::CreateStudyResponse>(const v1::CreateStudyRequest&,
+                                                        std::string_view creator)>
       create_study = {};
   std::function<absl::StatusOr<v1::CancelStudyResponse>(const v1::CancelStudyRequest&)>
       cancel_study = {};

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 #include <google/protobuf/message.h>
 
+#include <optional>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
+#include "server/auth/callers.h"
 #include "server/http/addresses.h"
 #include "server/http/http_call.h"
 #include "server/http/http_status.h"
@@ -69,13 +73,24 @@ absl::Status ReadRequest(const HttpRequest& http, NamedValues fields,
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
 }
 
+// Calls a function of the face, with the name of the caller if the function asks for it.
+template <auto change, typename Request>
+auto Invoke(const WriteFace& writes, const Request& request,
+            const std::optional<KnownCaller>& caller) {
+  if constexpr (std::is_invocable_v<decltype(writes.*change), const Request&, std::string_view>) {
+    return (writes.*change)(request, caller.has_value() ? caller->name : std::string());
+  } else {
+    return (writes.*change)(request);
+  }
+}
+
 template <typename Request, auto change>
 absl::StatusOr<std::string> Call(const ReadFace& face, const HttpRequest& http,
                                  const NamedValues& fields) {
   Request request;
   RETURN_IF_ERROR(ReadRequest(http, fields, request));
   RETURN_IF_ERROR(TakeIfMatch(http, request));
-  typename decltype(((*face.writes).*change)(request))::value_type response;
+  typename decltype(Invoke<change>(*face.writes, request, {}))::value_type response;
   const ArrivedCall arrived = Arrive(face.reception, http, request, &response);
   const absl::Status admitted = AdmitChange(face.reception.callers, http, arrived.method, request);
   if (!admitted.ok()) {
@@ -83,7 +98,7 @@ absl::StatusOr<std::string> Call(const ReadFace& face, const HttpRequest& http,
     return admitted;
   }
   RETURN_IF_ERROR(RunCall(face.reception, arrived, [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(response, ((*face.writes).*change)(request));
+    ASSIGN_OR_RETURN(response, Invoke<change>(*face.writes, request, arrived.caller));
     return absl::OkStatus();
   }));
   return PrintJson(response, {}) + "\n";

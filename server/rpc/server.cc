@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "search_space/base/status.h"
@@ -22,16 +23,20 @@
 
 namespace meshwright {
 v1::GetServerInfoResponse InfoOf(const ServerOptions& options, const Knowledge& knowledge,
-                                 int store_schema_version) {
-  return DescribeServer(knowledge, store_schema_version,
+                                 const Engine& engine) {
+  const auto jobs = engine.queries().CountOpenJobs();
+  return DescribeServer(knowledge, engine.schema_version(),
                         {.cost_models = options.cost_models,
                          .job_templates = options.jobs.templates->Current()->names(),
                          .study_device_seconds = options.jobs.study_device_seconds,
+                         .quota = options.quota,
                          .connection_limit = options.connection_limit,
                          .host_connection_limit = options.host_connection_limit,
                          .watch_limit = options.watch_limit,
                          .host_watch_limit = options.host_watch_limit,
-                         .store = options.store_size ? options.store_size() : StoreSize()});
+                         .store = options.store_size ? options.store_size() : StoreSize(),
+                         .allows_jobs = engine.allows_jobs(),
+                         .open_jobs = jobs.ok() ? std::optional(*jobs) : std::nullopt});
 }
 
 Reception ReceptionOf(const ServerOptions& options, const Engine& engine) {
@@ -54,9 +59,7 @@ struct Server::State {
                 heavy_pool,
                 options_in.open_model,
                 options.jobs,
-                [this, &knowledge, &engine] {
-                  return InfoOf(options, knowledge, engine.schema_version());
-                },
+                [this, &knowledge, &engine] { return InfoOf(options, knowledge, engine); },
                 options_in.list_cost_models,
                 options_in.list_callers,
                 ReceptionOf(options, engine)},

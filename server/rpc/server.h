@@ -11,6 +11,7 @@
 #include "meshwright/v1/catalog.pb.h"
 #include "server/auth/callers.h"
 #include "server/engine/engine.h"
+#include "server/engine/queue/quota.h"
 #include "server/engine/store_files.h"
 #include "server/rpc/calls/call_end.h"
 #include "server/rpc/entrance.h"
@@ -39,7 +40,8 @@ struct ServerOptions {
   std::function<v1::ListCostModelsResponse()> list_cost_models = {};  // reads their files anew
   std::function<v1::ListCallersResponse()> list_callers = {};         // null: nobody counts calls
   std::function<StoreSize()> store_size = {};                         // null: it is not known
-  JobRules jobs = {};  // the jobs that studies may run
+  JobRules jobs = {};     // the jobs that studies may run
+  StudyQuota quota = {};  // the engine's, for GetServerInfo
   // The limits of what all callers together, and those on one machine, may have open.
   int connection_limit = 4096;
   int host_connection_limit = 2048;
@@ -58,7 +60,7 @@ struct ServerLoad {
 
 // Returns how a server with these options describes itself.
 v1::GetServerInfoResponse InfoOf(const ServerOptions& options, const Knowledge& knowledge,
-                                 int store_schema_version);
+                                 const Engine& engine);
 
 // Returns how calls to a server with these options are received, over gRPC and over HTTP. `options`
 // and `engine` must outlive it.

@@ -16,7 +16,7 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "events"))
 from wait_for import wait_until  # noqa: E402
 
-from programs import MESHWRIGHT, MESHWRIGHTD, Folder  # noqa: E402
+from programs import MESHWRIGHT, MESHWRIGHTD, TINY_CLUSTER, TINY_MODEL, TINY_WORKLOAD, Folder  # noqa: E402
 
 
 def line(name, role):
@@ -114,6 +114,33 @@ class CallersTest(Folder):
         self.assertEqual(code("v1/studies", "ci", data=body), 400)  # the question is no question
         jobs = json.dumps({"question": {"trials": {"launcher": "local"}}}).encode()
         self.assertEqual(code("v1/studies", "ci", data=jobs), 403)
+
+    def test_a_study_has_its_creator(self):
+        self.write("callers", line("ci", "submitter") + line("other", "submitter") + line("boss", "admin"))
+        address, base = self.start("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--http-writes",
+                                   "--caller-studies", "7")
+        question = {"model": TINY_MODEL, "workload": TINY_WORKLOAD, "cluster": TINY_CLUSTER}
+        asked = json.dumps({"study_id": "over-http", "question": question}).encode()
+        login = {"Authorization": "Bearer token of ci", "Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(base + "v1/studies", asked, login), timeout=60) as answer:
+            self.assertEqual(json.load(answer)["study"]["creator"], "ci")
+        self.run_cli("tune", *self.question(), "--server", address, *self.token("other"))
+        server = ["--server", address, *self.token("boss"), "--output", "json"]
+
+        def ids(creator):
+            listed = json.loads(self.run_cli("study", "list", "--creator", creator, *server).stdout)
+            return [study["id"] for study in listed.get("studies", [])]
+        self.assertEqual(ids("ci"), ["over-http"])
+        self.assertEqual(len(ids("other")), 1)
+        self.assertEqual(ids("boss"), [])
+        # All studies have ended, and none had jobs.
+        self.assertTrue(wait_until(lambda: not any(
+            caller["open_study_count"] for caller in json.loads(self.run_cli("server", "callers", *server).stdout)
+            ["callers"])))
+        table = self.run_cli("server", "callers", *server[:-2]).stdout
+        self.assertIn("open studies", table)
+        limits = json.loads(self.run_cli("server", "info", *server).stdout)["limits"]
+        self.assertEqual([limit["value"] for limit in limits if limit["name"] == "caller_study_count"], [7])
 
     def test_tls(self):
         authority = str(self.folder / "authority")

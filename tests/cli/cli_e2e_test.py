@@ -431,7 +431,10 @@ class ServerTest(Folder):
         # Only a server bounds requests.
         info = ("server", "info", "--output", "json")
         here, there = (json.loads(self.run_cli(*info, *at).stdout) for at in ((), remote))
-        self.assertEqual((here.pop("limits"), here.pop("job_templates")), ([], []))
+        self.assertEqual([here.pop(name) for name in ("limits", "job_templates", "launchers")], [[], [], []])
+        self.assertEqual([(load["launcher"], load["is_allowed"], load["running_job_count"])
+                          for load in there.pop("launchers")],
+                         [(name, False, 0) for name in ("local", "slurm", "kubernetes")])
         self.assertEqual(there.pop("job_templates"), [])
         self.assertGreater(there.pop("store_bytes"), 0)
         self.assertGreater(there.pop("store_free_bytes"), 0)

@@ -78,8 +78,8 @@ class HttpFace {
     std::optional<WriteFace> writes;
     if (allows_writes) {
       writes = WriteFace{.create_study =
-                             [this](const v1::CreateStudyRequest& request) {
-                               return CreateStudy(request, KnownChips(), *engine_);
+                             [this](const auto& request, std::string_view creator) {
+                               return CreateStudy(request, creator, KnownChips(), *engine_);
                              },
                          .cancel_study =
                              [this](const v1::CancelStudyRequest& request) {

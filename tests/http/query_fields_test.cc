@@ -53,7 +53,7 @@ TEST(QueryFieldsTest, EveryMistakeIsNamed) {
           FieldViolation{"pagesize",
                          "unknown; known: page_size, page_token, filter.state, filter.outcome, "
                          "filter.text, filter.chip, filter.labels.KEY, filter.created_from, "
-                         "filter.created_before"},
+                         "filter.created_before, filter.creator"},
           FieldViolation{"page_size", "'many'; must be a whole number"},
           Field(&FieldViolation::description, HasSubstr("unknown; known: page_size")),
           FieldViolation{"filter.state", "stated twice"}));

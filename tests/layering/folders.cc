@@ -108,7 +108,7 @@ constexpr FolderRule kFolders[] = {
                 "server/plugins"},
     {.path = "server/convert",
      .may_use = "search_space/ vendor_models recorder estimator/fit estimator/learning "
-                "server/tuner/ server/engine "
+                "server/tuner/ server/engine/queue server/engine "
                 "proto/json"},
     {.path = "server/changes",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
@@ -120,11 +120,11 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/base server/engine server/convert server/auth proto/json"},
     {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
     {.path = "server/rpc/services",
-     .may_use = "search_space/ recorder proto/json server/tuner/ server/engine server/convert "
-                "server/changes server/placement server/rpc/calls"},
+     .may_use = "search_space/ recorder proto/json server/tuner/ server/engine/queue server/engine "
+                "server/convert server/changes server/placement server/auth server/rpc/calls"},
     {.path = "server/rpc",
-     .may_use = "search_space/base server/tuner/question server/process server/engine "
-                "server/auth server/rpc/calls server/rpc/services"},
+     .may_use = "search_space/base server/tuner/question server/process server/engine/queue "
+                "server/engine server/auth server/rpc/calls server/rpc/services"},
     {.path = "server/http",
      .may_use = "search_space/base search_space/digest recorder server/tuner/question "
                 "server/engine proto/json server/convert server/placement server/auth "
@@ -135,7 +135,8 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/version"},
     {.path = "server",
      .may_use = "search_space/base vendor_models recorder server/tuner/question server/process "
-                "server/engine server/launchers server/plugins proto/json server/convert "
+                "server/engine/queue server/engine server/launchers server/plugins proto/json "
+                "server/convert "
                 "server/changes server/auth "
                 "server/rpc/calls server/rpc/services server/rpc server/http server/metrics "
                 "server/version"},

@@ -9,23 +9,16 @@
 #include <vector>
 
 #include "search_space/base/status.h"
-#include "search_space/digest/sha256.h"
 #include "server/auth/callers.h"
 #include "server/auth/permissions.h"
+#include "tests/rpc/callers_file.h"
 #include "tests/rpc/server_fixture.h"
 
 namespace meshwright {
 namespace MESHWRIGHT_TEST_FILE {
 
-std::string Line(const std::string& name) {
-  return name + " " + name + " sha256:" + Sha256Hex(name + "-token") + "\n";
-}
-
 ServerOptions WithCallers() {
-  auto callers = CallerList::Parse(
-      Line("viewer") + Line("submitter") + Line("operator") + Line("admin"), "callers");
-  EXPECT_TRUE(callers.ok()) << callers.status();
-  return {.callers = std::make_shared<const KnownCallers>(*std::move(callers))};
+  return {.callers = CallersWithRoles({"viewer", "submitter", "operator", "admin"})};
 }
 
 class AdmissionTest : public testing::Test {

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "search_space/base/status.h"
-#include "search_space/digest/sha256.h"
 #include "server/auth/callers.h"
 #include "server/rpc/calls/request_limits.h"
 #include "server/rpc/services/job_templates.h"
 #include "tests/files/temporary_folder.h"
+#include "tests/rpc/callers_file.h"
 #include "tests/rpc/server_fixture.h"
 
 namespace meshwright {
@@ -174,15 +174,10 @@ TEST_F(ChangesTest, TheServerSaysItsLimits) {
   EXPECT_TRUE(names.contains("watch_count"));
 }
 
-std::string Line(const std::string& name) {
-  return name + " " + name + " sha256:" + Sha256Hex(name + "-token") + "\n";
-}
-
 class AuditTest : public testing::Test {
  protected:
   static ServerOptions Options() {
-    return {.callers = std::make_shared<const KnownCallers>(*CallerList::Parse(
-                Line("viewer") + Line("submitter") + Line("operator") + Line("admin"), "callers"))};
+    return {.callers = CallersWithRoles({"viewer", "submitter", "operator", "admin"})};
   }
   Client As(const std::string& role) {
     return *Client::Connect(running_.server().address(), {.token = role + "-token"});

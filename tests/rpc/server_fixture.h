@@ -29,12 +29,14 @@ class RunningServer {
  public:
   explicit RunningServer(std::chrono::milliseconds heartbeat = std::chrono::milliseconds(100))
       : RunningServer(ServerOptions{.heartbeat = heartbeat}) {}
-  explicit RunningServer(ServerOptions options) {
+  // The engine has the options' quota.
+  explicit RunningServer(ServerOptions options, bool allows_jobs = false) {
     options.listen = "127.0.0.1:0";
     options.drain = std::chrono::milliseconds(500);
     auto recorder = Recorder::Open({.path = folder_.File("history.db")});
     EXPECT_TRUE(recorder.ok()) << recorder.status();
-    engine_ = *Engine::Start(*std::move(recorder), Known(), ProtobufCodec(Known()));
+    engine_ = *Engine::Start(*std::move(recorder), Known(), ProtobufCodec(Known()),
+                             {.quota = options.quota, .allows_jobs = allows_jobs});
     server_ = *Server::Start(options, Known(), *engine_);
     auto client = Client::Connect(server_->address());
     EXPECT_TRUE(client.ok()) << client.status();

@@ -10,6 +10,7 @@
 
 #include "proto/json/text_fields.h"
 #include "search_space/base/status.h"
+#include "server/auth/callers.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/study_id.h"
 #include "server/rpc/calls/admission.h"
@@ -63,10 +64,16 @@ ArrivedCall Arrive(const IncomingCall& call) {
 
 grpc::ServerUnaryReactor* Answer(const IncomingCall& call,
                                  const std::function<absl::Status()>& work) {
+  return AnswerCaller(call, [&work](const std::optional<KnownCaller>&) { return work(); });
+}
+
+grpc::ServerUnaryReactor* AnswerCaller(
+    const IncomingCall& call,
+    const std::function<absl::Status(const std::optional<KnownCaller>&)>& work) {
   const ArrivedCall arrived = Arrive(call);
   absl::Status status = Admit(call.reception.callers, arrived);
   if (status.ok()) {
-    status = RunCall(call.reception, arrived, work);
+    status = RunCall(call.reception, arrived, [&] { return work(arrived.caller); });
   } else {
     EndCall(call.reception, arrived, status);
   }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "server/auth/callers.h"
 #include "server/rpc/calls/call_end.h"
 
 namespace google::protobuf {
@@ -39,5 +40,10 @@ ArrivedCall Arrive(const IncomingCall& call);
 // Admits a short call (admission.h) and answers it on the thread on which it arrived.
 grpc::ServerUnaryReactor* Answer(const IncomingCall& call,
                                  const std::function<absl::Status()>& work);
+
+// The same for work that needs to know who calls: nullopt is nobody known.
+grpc::ServerUnaryReactor* AnswerCaller(
+    const IncomingCall& call,
+    const std::function<absl::Status(const std::optional<KnownCaller>&)>& work);
 
 }  // namespace meshwright

@@ -1,12 +1,15 @@
 #include "server/rpc/services/server_info.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include "recorder/trial_records.h"
 #include "server/convert/catalog_wire.h"
 #include "server/rpc/calls/limits.h"
 #include "server/rpc/calls/request_limits.h"
+#include "server/tuner/question/launcher_facts.h"
 
 namespace meshwright {
 namespace {
@@ -47,7 +50,27 @@ std::vector<Limit> LimitsOf(const ServerFacts& facts) {
                       static_cast<std::int64_t>(*facts.study_device_seconds), "device seconds",
                       "study"});
   }
+  limits.push_back({"caller_study_count", facts.quota.open_study_count, "open studies", "caller"});
+  if (facts.quota.device_time_per_day.has_value()) {
+    limits.push_back({"caller_device_seconds",
+                      static_cast<std::int64_t>(facts.quota.device_time_per_day->count()),
+                      "device seconds in 24 hours", "caller"});
+  }
   return limits;
+}
+
+void AddLaunchers(const ServerFacts& facts, v1::GetServerInfoResponse& info) {
+  for (const LauncherFacts& launcher : Launchers()) {
+    if (!launcher.runs_jobs) continue;
+    v1::LauncherLoad& load = *info.add_launchers();
+    load.set_launcher(std::string(launcher.name));
+    load.set_is_allowed(facts.allows_jobs);
+    if (!facts.open_jobs.has_value()) continue;
+    const auto open = std::ranges::find(*facts.open_jobs, launcher.name, &OpenJobs::launcher);
+    const OpenJobs jobs = open == facts.open_jobs->end() ? OpenJobs() : *open;
+    load.set_waiting_job_count(jobs.waiting_count);
+    load.set_running_job_count(jobs.running_count);
+  }
 }
 
 }  // namespace
@@ -64,6 +87,7 @@ v1::GetServerInfoResponse DescribeServer(const Knowledge& knowledge, int store_s
     wire.set_unit(std::string(limit.unit));
     wire.set_scope(std::string(limit.scope));
   }
+  AddLaunchers(facts, info);
   return info;
 }
 

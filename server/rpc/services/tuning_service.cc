@@ -7,6 +7,7 @@
 
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/base/status.h"
+#include "server/auth/callers.h"
 #include "server/changes/study_changes.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/question_answers.h"
@@ -37,12 +38,14 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* CreateStudy(grpc::CallbackServerContext* context,
                                         const v1::CreateStudyRequest* request,
                                         v1::CreateStudyResponse* response) override {
-    return Answer(
-        {context_.reception, *context, "CreateStudy", *request, response}, [&]() -> absl::Status {
+    return AnswerCaller(
+        {context_.reception, *context, "CreateStudy", *request, response},
+        [&](const std::optional<KnownCaller>& caller) -> absl::Status {
           v1::CreateStudyRequest resolved = *request;
           RETURN_IF_ERROR(ResolveJob(context_.jobs, resolved));
           ASSIGN_OR_RETURN(*response,
-                           meshwright::CreateStudy(resolved, context_.knowledge, context_.engine));
+                           meshwright::CreateStudy(resolved, caller.has_value() ? caller->name : "",
+                                                   context_.knowledge, context_.engine));
           return absl::OkStatus();
         });
   }
