@@ -17,7 +17,7 @@ inline constexpr std::int64_t kOpenStudiesOfCreator = 10'000;
 inline constexpr double kSecondsPerHour = 3600;
 
 // The time for which the device time of a job counts.
-inline constexpr std::int64_t kQuotaPeriodMs = 24 * 60 * 60 * 1000;
+inline constexpr std::int64_t kQuotaPeriodMs = std::int64_t{24} * 60 * 60 * 1000;
 
 // The limits of what the studies of one creator may take. Studies whose creator is not known count
 // as those of one creator.
