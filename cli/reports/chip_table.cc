@@ -121,8 +121,8 @@ std::string CallerTable(const v1::ListCallersResponse& callers, int columns) {
                {.title = "calls", .align = Align::kRight},
                {.title = "role too low", .align = Align::kRight},
                {.title = "failed", .align = Align::kRight},
-               {.title = "open studies", .align = Align::kRight},
-               {.title = "device hours of 24 h", .align = Align::kRight},
+               {.title = "open", .align = Align::kRight},
+               {.title = "device hours", .align = Align::kRight},
                {.title = "last call"}});
   const auto hours = [](bool is_known, double seconds) {
     constexpr double kSecondsPerHour = 3600;

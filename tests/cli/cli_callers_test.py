@@ -138,7 +138,7 @@ class CallersTest(Folder):
             caller["open_study_count"] for caller in json.loads(self.run_cli("server", "callers", *server).stdout)
             ["callers"])))
         table = self.run_cli("server", "callers", *server[:-2]).stdout
-        self.assertIn("open studies", table)
+        self.assertIn("device hours", table)
         limits = json.loads(self.run_cli("server", "info", *server).stdout)["limits"]
         self.assertEqual([limit["value"] for limit in limits if limit["name"] == "caller_study_count"], [7])
 
