@@ -20,6 +20,7 @@
 #include "search_space/spec/plan.h"
 #include "server/engine/engine.h"
 #include "server/engine/engine_options.h"
+#include "server/engine/queue/quota.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
@@ -93,11 +94,13 @@ class StoredTrialsTest : public EngineTest {
     std::int64_t history_sequence = 0;
   };
 
-  Engine& StartMeasuring() {
-    return StartEngine(TrialCodec(), {.run = [this](const auto& study, const auto& knowledge,
-                                                    const auto& control) {
-                         return Run(study, knowledge, control);
-                       }});
+  Engine& StartMeasuring(const StudyQuota& quota = {}) {
+    return StartEngine(
+        TrialCodec(),
+        {.run = [this](const auto& study, const auto& knowledge,
+                       const auto& control) { return Run(study, knowledge, control); },
+         .on_measurement = [this](const MeasurementRecord& one) { told_.push_back(one.id); },
+         .quota = quota});
   }
 
   absl::StatusOr<StudyAnswer> Run(const ResolvedStudy& study, const Knowledge& knowledge,
@@ -140,7 +143,8 @@ class StoredTrialsTest : public EngineTest {
   }
 
   std::vector<Seen> seen_;
-  bool has_memory_ = false;  // also for the plans that fail without it
+  std::vector<std::string> told_;  // ids of the measurements that the engine's owner was told of
+  bool has_memory_ = false;        // also for the plans that fail without it
   bool hangs_ = false;
   int hangs_at_ = 1;
   int run_count_ = 0;
@@ -157,6 +161,9 @@ TEST_F(StoredTrialsTest, EndsOfTrialsAreMeasurements) {
   const auto page = store.ListMeasurements({}, MeasurementOrder::kNewest, 0, "");
   ASSERT_TRUE(page.ok()) << page.status();
   ASSERT_EQ(page->measurements.size(), 6u);
+  std::vector<std::string> stored;
+  for (const MeasurementRecord& one : page->measurements) stored.push_back(one.id);
+  EXPECT_THAT(told_, testing::UnorderedElementsAreArray(stored));
   for (std::size_t i = 0; i < 6; ++i) {
     const TrialRecord& trial = trials->trials[i];
     const MeasurementRecord& measured = page->measurements[5 - i];  // the newest come first
@@ -286,6 +293,19 @@ TEST_F(StoredTrialsTest, ACancelledStudyKeepsItsTrialsAndLeavesNoneOpen) {
 
 std::string Numbers(const ReopenedStudy& reopened) {
   return fmt::format("{} {}", reopened.study.id, fmt::join(reopened.trial_numbers, " "));
+}
+
+TEST_F(StoredTrialsTest, ARetryIsWithinTheQuotaOfItsCreator) {
+  const std::string id = RunToEnd(Measured("cluster")).id;
+  Engine& engine = StartMeasuring({.open_study_count = 1});
+  const std::string open = BeginHanging(engine, "varying");
+  EXPECT_EQ(Reason(engine.RetryTrials({.study_id = id}, {}, Numbers).status()), "STUDY_QUOTA");
+  EXPECT_EQ(engine.queries().GetStudy(id)->state, StudyState::kSucceeded);
+  ASSERT_TRUE(engine.CancelStudy(open).ok());
+  Ended(open);
+  hangs_ = false;
+  EXPECT_TRUE(engine.RetryTrials({.study_id = id}, {}, Numbers).ok());
+  Ended(id);
 }
 
 TEST_F(StoredTrialsTest, FailedTrialsRunAgainAndTheOthersStay) {
